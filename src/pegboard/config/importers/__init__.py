@@ -1,0 +1,1 @@
+"""Reads the MCP servers that other programs already have configured."""

@@ -1,0 +1,145 @@
+"""What configuration says, as frozen values. The same structs give the JSON Schema and the reference in the docs.
+
+Below: nothing but the nouns. Above: `load` fills these from files, variables and flags.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+Seconds = Annotated[float, Meta(gt=0, description="Seconds.")]
+Bytes = Annotated[int, Meta(ge=1024, description="Bytes.")]
+Count = Annotated[int, Meta(ge=1)]
+Dollars = Annotated[float, Meta(ge=0)]
+
+Transport = Literal["stdio", "http", "sse"]
+
+
+class Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A table in a configuration file: unknown keys are errors."""
+
+
+class Requires(Table):
+    """What must be there for a server to work now; without it the server is not surfaced."""
+
+    env: Annotated[tuple[str, ...], Meta(description="Environment variables that must be set.")] = ()
+    command: Annotated[tuple[str, ...], Meta(description="Programs that must be on PATH.")] = ()
+    url: Annotated[str | None, Meta(description="An address whose host must accept connections.")] = None
+
+
+class ServerConfig(Table):
+    """One MCP server: how to reach it, which of its tools to use, and what it may cost."""
+
+    command: Annotated[str | None, Meta(description="Program that speaks MCP on stdio.")] = None
+    args: Annotated[tuple[str, ...], Meta(description="Its arguments.")] = ()
+    env: Annotated[dict[str, str], Meta(description="Variables set for it, on top of what it inherits.")] = {}
+    cwd: Annotated[str | None, Meta(description="Working directory; relative to the file that says so.")] = None
+    url: Annotated[str | None, Meta(description="Address of a server that speaks MCP over HTTP.")] = None
+    headers: Annotated[dict[str, str], Meta(description="Headers sent with every HTTP request.")] = {}
+    transport: Annotated[
+        Transport | None,
+        Meta(description="`stdio`, `http` (streamable HTTP) or `sse` (legacy). Default: by command or url."),
+    ] = None
+    enabled: Annotated[bool, Meta(description="False: the server is never contacted.")] = True
+    lazy: Annotated[bool, Meta(description="False: its tools are always on the surface.")] = True
+    include: Annotated[tuple[str, ...], Meta(description="Globs; when given, only these tools.")] = ()
+    exclude: Annotated[tuple[str, ...], Meta(description="Globs; not these, unless included.")] = ()
+    tags: Annotated[tuple[str, ...], Meta(description="Words to find and filter its tools by.")] = ()
+    scopes: Annotated[tuple[str, ...], Meta(description="Permissions its tools need.")] = ()
+    cost_usd: Annotated[Dollars | None, Meta(description="What one call costs.")] = None
+    start_timeout: Annotated[Seconds | None, Meta(description="Seconds until it must be ready.")] = None
+    call_timeout: Annotated[Seconds | None, Meta(description="Seconds until a call must be answered.")] = None
+    idle_timeout: Annotated[Seconds | None, Meta(description="Seconds without a call before it is stopped.")] = None
+    max_result_bytes: Annotated[Bytes | None, Meta(description="Largest message it may send.")] = None
+    inherit_env: Annotated[
+        bool | tuple[str, ...] | None,
+        Meta(
+            description="Default: the parent's environment without what looks like a secret, a DSN or an agent "
+            "socket. A list: that, and these variables. true: all of it. false: PATH and HOME only."
+        ),
+    ] = None
+    requires: Annotated[Requires | None, Meta(description="What must be there for it to work now.")] = None
+
+
+class ToolsConfig(Table):
+    """Rules for all tools, whatever their server."""
+
+    deny: Annotated[tuple[str, ...], Meta(description="Globs of tools that are never used, whatever else says so.")] = ()
+    plugin_dirs: Annotated[tuple[str, ...], Meta(description="Folders scanned for plugin.json manifests.")] = ()
+    refresh_after: Annotated[
+        float, Meta(ge=0, description="Seconds after which a cached list is asked anew, unless the server says.")
+    ] = 3600.0
+
+
+class GatewayConfig(Table):
+    """How Pegboard runs its connections; the timeouts are defaults for every server."""
+
+    max_starting: Annotated[Count, Meta(description="Servers that may be starting at the same time.")] = 4
+    background_refresh: Annotated[bool, Meta(description="Ask stale servers for their tools after loading.")] = True
+    start_timeout: Seconds = 30.0
+    call_timeout: Seconds = 120.0
+    idle_timeout: Seconds = 300.0
+    max_result_bytes: Bytes = 16 * 1024 * 1024
+    max_pages: Annotated[Count, Meta(description="Pages of tools read from one server.")] = 100
+    max_tools: Annotated[Count, Meta(description="Tools taken from one server.")] = 10_000
+
+
+class StoreConfig(Table):
+    """Where Pegboard keeps files."""
+
+    cache_dir: Annotated[str | None, Meta(description="Cached tool lists. Default: the platform's cache folder.")] = None
+    state_dir: Annotated[str | None, Meta(description="Tokens. Default: the platform's state folder.")] = None
+
+
+class ServerSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """A server as resolved from all layers: variables expanded, defaults filled, origin known."""
+
+    name: str
+    """The key it has in the configuration."""
+    config: ServerConfig
+    origin: Path | None = None
+    """The file that said so."""
+    version: str = ""
+    """The plug-in manifest's version."""
+    cache_path: Path | None = None
+    """Where its listing is cached, when not in the cache folder (plug-ins keep theirs beside the manifest)."""
+    problem: str = ""
+    """Why it cannot be used, when its configuration is wrong; the server is then in state `error`."""
+
+    @property
+    def transport(self) -> Transport:
+        """How to reach it."""
+        return self.config.transport or ("http" if self.config.url else "stdio")
+
+
+class Config(msgspec.Struct, frozen=True, kw_only=True):
+    """All of it, merged."""
+
+    servers: dict[str, ServerSpec] = {}
+    tools: ToolsConfig = ToolsConfig()
+    gateway: GatewayConfig = GatewayConfig()
+    store: StoreConfig = StoreConfig()
+    files: tuple[Path, ...] = ()
+    """The files that were read, weakest first."""
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def cache_dir(self) -> Path:
+        """The folder of cached listings."""
+        return Path(self.store.cache_dir) if self.store.cache_dir else _platform_dir("cache")
+
+    @property
+    def state_dir(self) -> Path:
+        """The folder of tokens."""
+        return Path(self.store.state_dir) if self.store.state_dir else _platform_dir("state")
+
+
+def _platform_dir(kind: Literal["cache", "state"]) -> Path:
+    import platformdirs
+
+    dirs = platformdirs.PlatformDirs("pegboard", appauthor=False)
+    return dirs.user_cache_path if kind == "cache" else dirs.user_state_path

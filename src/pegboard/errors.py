@@ -1,0 +1,118 @@
+"""The error tree. Every error Pegboard raises on purpose is one of these; nothing of ours is imported here.
+
+PegboardError                what happened, to what; `hint` says what to do
+├── ConfigError              one or more problems in configuration files, each with file, line and key
+├── ServerNotFound           no such server; carries the nearest names
+├── ToolNotFound             no such tool; carries the nearest names
+├── ArgumentsError           the arguments do not fit the tool's schema; carries the schema
+├── MissingExtra             an optional dependency is not installed
+└── ServerError              something about one server, which it names
+    ├── ServerUnavailable    disabled, not usable now, or resting after repeated failures
+    ├── StartFailed          the command is missing, or the server died or was mute before it was ready
+    ├── AuthRequired         the server wants credentials that it does not have
+    ├── ConnectionLost       the server went away during a call
+    ├── CallTimeout          no answer in time
+    ├── LimitExceeded        the server sent more than the limit allows
+    ├── ProtocolViolation    the server answered something that is not MCP
+    └── RemoteError          the server answered the request with a JSON-RPC error
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class PegboardError(Exception):
+    """The root: `str(error)` is what happened, `error.hint` what to do about it."""
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class ConfigError(PegboardError):
+    """Problems found in configuration; each line of the message names file, line and key."""
+
+
+class ServerNotFound(PegboardError):
+    """No server has this name."""
+
+    def __init__(self, name: str, nearest: tuple[str, ...] = ()) -> None:
+        near = f"Did you mean {', '.join(nearest)}?" if nearest else "`pegboard servers` lists them."
+        super().__init__(f"There is no server named {name!r}.", hint=near)
+        self.name = name
+        self.nearest = nearest
+
+
+class ToolNotFound(PegboardError):
+    """No tool has this name."""
+
+    def __init__(self, name: str, nearest: tuple[str, ...] = (), reason: str = "") -> None:
+        near = f"Did you mean {', '.join(nearest)}?" if nearest else "`pegboard tools` lists them."
+        super().__init__(reason or f"There is no tool named {name!r}.", hint=near)
+        self.name = name
+        self.nearest = nearest
+
+
+class ArgumentsError(PegboardError):
+    """The arguments do not fit; `schema` is what the tool accepts."""
+
+    def __init__(self, message: str, schema: dict[str, Any], *, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.schema = schema
+
+
+class MissingExtra(PegboardError):
+    """An optional part is not installed."""
+
+    def __init__(self, what: str, extra: str) -> None:
+        super().__init__(f"{what} needs an optional dependency.", hint=f"pip install 'pegboard[{extra}]'")
+        self.extra = extra
+
+
+class ServerError(PegboardError):
+    """Something about one server; the message always begins with its name."""
+
+    def __init__(self, server: str, message: str, *, hint: str = "") -> None:
+        super().__init__(f"{server}: {message}", hint=hint)
+        self.server = server
+        self.cause = message
+
+
+class ServerUnavailable(ServerError):
+    """The server is disabled, cannot work now, or rests after repeated failures."""
+
+
+class StartFailed(ServerError):
+    """The server could not be started, or was not ready in time."""
+
+
+class AuthRequired(ServerError):
+    """The server asks for credentials."""
+
+
+class ConnectionLost(ServerError):
+    """The server went away while a request was under way."""
+
+
+class CallTimeout(ServerError):
+    """The server did not answer in time."""
+
+
+class LimitExceeded(ServerError):
+    """The server sent more than the limit allows."""
+
+
+class ProtocolViolation(ServerError):
+    """The server sent something that is not MCP."""
+
+
+class RemoteError(ServerError):
+    """The server answered with a JSON-RPC error."""
+
+    def __init__(self, server: str, code: int, message: str, data: Any = None) -> None:
+        super().__init__(server, f"{message} (JSON-RPC error {code})")
+        self.code = code
+        self.remote_message = message
+        self.data = data

@@ -1,0 +1,116 @@
+"""The nouns every part speaks of: frozen values that import nothing of ours but the errors."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from enum import StrEnum
+from typing import Any, Literal
+
+import msgspec
+
+Json = dict[str, Any]
+"""A JSON object as plain Python."""
+
+
+class Tool(msgspec.Struct, frozen=True, kw_only=True):
+    """One capability of one server, with the name a model sees and the hash of its whole definition."""
+
+    server: str
+    """The server's key in our configuration, never what the server calls itself."""
+    name: str
+    """The tool's own name, as the server knows it."""
+    public_name: str
+    """`<server>__<tool>`, fit for every model API."""
+    definition: bytes
+    """The whole definition as canonical JSON, as the server sent it."""
+    fingerprint: str
+    """Hash of `definition`: any change of any part changes it."""
+    title: str = ""
+    description: str = ""
+    tags: tuple[str, ...] = ()
+    scopes: tuple[str, ...] = ()
+    cost_usd: float | None = None
+    lazy: bool = True
+    """False when its server is configured to be always on the surface."""
+
+    def parsed(self) -> Json:
+        """The definition as the server sent it."""
+        value: Json = msgspec.json.decode(self.definition)
+        return value
+
+    @property
+    def input_schema(self) -> Json:
+        """The JSON Schema of its arguments."""
+        schema = self.parsed().get("inputSchema")
+        return schema if isinstance(schema, dict) else {"type": "object"}
+
+    @property
+    def output_schema(self) -> Json | None:
+        """The JSON Schema of its structured result, if it has one."""
+        return self.parsed().get("outputSchema")
+
+    @property
+    def annotations(self) -> Json:
+        """Hints the server gives about the tool. Untrusted."""
+        return self.parsed().get("annotations") or {}
+
+    @property
+    def meta(self) -> Json:
+        """The definition's `_meta`. Untrusted."""
+        return self.parsed().get("_meta") or {}
+
+
+class Listing(msgspec.Struct, frozen=True, kw_only=True):
+    """What one server said of itself and its tools, at one moment."""
+
+    tools: tuple[Json, ...]
+    """The definitions, exactly as they came."""
+    server_name: str = ""
+    """What the server calls itself. For display only."""
+    server_version: str = ""
+    protocol_version: str = ""
+    instructions: str = ""
+    ttl_ms: int | None = None
+    """How long the server says the list stays fresh; None when it says nothing."""
+    cache_scope: Literal["public", "private"] = "public"
+    warnings: tuple[str, ...] = ()
+    """What was odd about the list: pages cut short, entries that are not tools."""
+
+
+class ServerState(StrEnum):
+    """Where one server stands."""
+
+    DISABLED = "disabled"
+    """`enabled = false`: never contacted."""
+    UNAVAILABLE = "unavailable"
+    """Gated: something it requires is missing now."""
+    IDLE = "idle"
+    """Not running; starts when it is used."""
+    STARTING = "starting"
+    READY = "ready"
+    ERROR = "error"
+    """The last start failed, or its configuration is wrong. Cached tools stay."""
+
+
+class Progress(msgspec.Struct, frozen=True):
+    """How far a call has come, as the server tells it."""
+
+    progress: float
+    total: float | None = None
+    message: str = ""
+
+
+OnProgress = Callable[[Progress], None]
+OnAsk = Callable[[str, Json], Awaitable[Json]]
+"""Answers what a server asks during a call (`elicitation/create`, …): method and params in, result out."""
+
+
+class CallContext(msgspec.Struct, frozen=True, kw_only=True):
+    """The caller's side of one call: how long it waits, and who hears progress and questions."""
+
+    timeout: float | None = None
+    """Seconds; None means the server's configured `call_timeout`."""
+    on_progress: OnProgress | None = None
+    on_ask: OnAsk | None = None
+    meta: Json | None = None
+    """Extra `_meta` for the request."""

@@ -1,0 +1,1 @@
+"""Supervised connections to MCP servers: stdio, streamable HTTP and legacy SSE."""
