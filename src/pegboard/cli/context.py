@@ -1,0 +1,33 @@
+"""What every command needs: the configuration its flags ask for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pegboard.config.load import load
+from pegboard.errors import PegboardError
+
+if TYPE_CHECKING:
+    import argparse
+
+    from pegboard.config.model import Config
+
+NO_SERVERS = "No servers are configured."
+NO_SERVERS_HINT = (
+    "`pegboard import` finds the ones your agents already have; or write [servers.<name>] into pegboard.toml, "
+    "or point at a file you have: pegboard --config .mcp.json tools"
+)
+
+
+def load_config(args: argparse.Namespace) -> Config:
+    """The configuration as files, variables and flags say."""
+    return load(files=args.config, overrides=args.set)
+
+
+def load_with_servers(args: argparse.Namespace) -> Config:
+    """The configuration, which must name at least one server."""
+    config = load_config(args)
+    if not config.servers:
+        read = ", ".join(str(path) for path in config.files) or "no configuration file was found"
+        raise PegboardError(f"{NO_SERVERS} (Read: {read}.)", hint=NO_SERVERS_HINT)
+    return config

@@ -1,0 +1,35 @@
+"""Everything the command line prints goes through here: plain text, tables and JSON."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+
+def say(text: str = "") -> None:
+    """A line for the person."""
+    print(text)
+
+
+def warn(text: str) -> None:
+    """A line that does not belong to the answer."""
+    print(text, file=sys.stderr)
+
+
+def emit(value: object) -> None:
+    """The answer as JSON, for scripts."""
+    encoded = msgspec.json.encode(value, enc_hook=str)
+    print(msgspec.json.format(encoded, indent=2).decode())
+
+
+def table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Columns as wide as they need to be; the last one may run on."""
+    lines = [tuple(headers), *(tuple(row) for row in rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(headers))]
+    for number, line in enumerate(lines):
+        cells = [cell.ljust(width) for cell, width in zip(line[:-1], widths, strict=False)]
+        print("  ".join([*cells, line[-1]]).rstrip())
+        if number == 0:
+            print("  ".join("─" * width for width in widths))
