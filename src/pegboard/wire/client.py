@@ -24,6 +24,7 @@ from pegboard.wire.messages import (
     encode_request,
     parse,
 )
+from pegboard.wire.meta import META_CAPABILITIES, META_CLIENT, META_SERVER, META_VERSION
 from pegboard.wire.versions import (
     NEWEST_HANDSHAKE,
     NEWEST_STATELESS,
@@ -31,12 +32,6 @@ from pegboard.wire.versions import (
     Era,
     era_of,
 )
-
-META_VERSION = "io.modelcontextprotocol/protocolVersion"
-META_CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
-META_CLIENT = "io.modelcontextprotocol/clientInfo"
-META_SERVER = "io.modelcontextprotocol/serverInfo"
-META_SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
 
 
 class Agreement(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,6 +101,11 @@ class ClientSide:
         }
         return {**params, "_meta": meta}
 
+    @property
+    def next_id(self) -> int:
+        """The id the next request will have."""
+        return self._next_id + 1
+
     def forget(self, identity: RequestId) -> None:
         """The caller no longer waits: a late answer will be ignored."""
         self._open.discard(identity)
@@ -126,11 +126,17 @@ class ClientSide:
 
         `known_version` is what this server spoke last time: it saves the probe.
         """
-        if era_of(known_version) is not Era.HANDSHAKE:
-            agreement = yield from self._discover(NEWEST_STATELESS)
-            if agreement is not None:
+        if era_of(known_version) is Era.HANDSHAKE:
+            try:
+                return (yield from self._initialize(capabilities))
+            except CannotAgree:
+                # It was upgraded since: what we knew no longer holds.
+                agreement = yield from self._discover(NEWEST_STATELESS)
+                if agreement is None:
+                    raise
                 return agreement
-        return (yield from self._initialize(capabilities))
+        agreement = yield from self._discover(NEWEST_STATELESS)
+        return agreement or (yield from self._initialize(capabilities))
 
     def _discover(self, version: str) -> Generator[Step, Reply, Agreement | None]:
         for _ in range(len(STATELESS_VERSIONS) + 1):

@@ -11,11 +11,12 @@ from pegboard.wire.versions import Era, era_of
 
 ACCEPT = "application/json, text/event-stream"
 NAMED_METHODS = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
-MAX_SAFE_INTEGER = 2**53 - 1
 SENTINEL = re.compile(r"=\?base64\?.*\?=", re.DOTALL)
 PLAIN = re.compile(r"[\x21-\x7e]([\x20-\x7e\t]*[\x21-\x7e])?")
 TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 PRIMITIVES = ("string", "integer", "boolean")
+DATA_KEYWORDS = ("enum", "const", "default", "examples")
+MAP_KEYWORDS = ("$defs", "definitions", "patternProperties", "dependentSchemas")
 
 Mirrored = tuple[tuple[tuple[str, ...], str], ...]
 """Which arguments go into which `Mcp-Param-*` header: (path of the argument, header name)."""
@@ -41,7 +42,9 @@ def request_headers(version: str, method: str, params: Json, mirrored: Mirrored 
 def encode_value(value: str | int | bool) -> str:
     """A header value: plain when it is safe, Base64 in MCP's sentinel otherwise."""
     text = str(value).lower() if isinstance(value, bool) else str(value)
-    if PLAIN.fullmatch(text) and not SENTINEL.fullmatch(text):
+    # Wider than SENTINEL: a reader that looks only at the two ends must not take `=?base64?=` for an encoding.
+    looks_encoded = text.startswith("=?base64?") and text.endswith("?=")
+    if PLAIN.fullmatch(text) and not looks_encoded:
         return text
     return f"=?base64?{base64.b64encode(text.encode('utf-8', 'surrogatepass')).decode()}?="
 
@@ -95,8 +98,10 @@ def _walk(
         if key == "properties" and isinstance(value, dict):
             for name, each in value.items():
                 _walk(each, (*path, name), found, reachable=reachable, depth=depth + 1)
-        elif key not in ("enum", "const", "default", "examples"):
-            _walk(value, path, found, reachable=False, depth=depth + 1)
+        elif key not in DATA_KEYWORDS:
+            # The keys of these are names, not keywords.
+            inside = list(value.values()) if key in MAP_KEYWORDS and isinstance(value, dict) else value
+            _walk(inside, path, found, reachable=False, depth=depth + 1)
 
 
 def _checked(schema: Json, path: tuple[str, ...], *, reachable: bool) -> str:

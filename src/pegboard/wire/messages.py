@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, TypeVar
 
 import msgspec
@@ -75,28 +76,45 @@ _ENCODER = msgspec.json.Encoder()
 
 
 def parse(data: bytes) -> list[Message]:
-    """The messages in one frame: one, or those of a batch."""
-    if data.lstrip()[:1] == b"[":
-        return [_classify(_decode(_ENVELOPE, part)) for part in _decode(_BATCH, data)]
-    return [_classify(_decode(_ENVELOPE, data))]
+    """The messages in one frame: one, or those of a batch. A bad one does not spoil the rest of its batch."""
+    if data.lstrip()[:1] != b"[":
+        return [_classify(_decode(_ENVELOPE, data))]
+    messages: list[Message] = []
+    first_error: NotJsonRpc | None = None
+    for part in _decode(_BATCH, data):
+        try:
+            messages.append(_classify(_decode(_ENVELOPE, part)))
+        except NotJsonRpc as error:
+            first_error = first_error or error
+    if first_error is not None and not messages:
+        raise first_error
+    return messages
 
 
 def _decode(decoder: msgspec.json.Decoder[T], data: bytes | msgspec.Raw) -> T:
-    # Servers do send Latin-1 now and then; one bad character is no reason to lose an answer.
     try:
-        return decoder.decode(data)
-    except UnicodeDecodeError:
-        mended = bytes(data).decode("utf-8", "replace").encode()
-    except msgspec.MsgspecError as error:
-        mended = bytes(data).decode("utf-8", "replace").encode()
-        if mended == bytes(data):
-            raise NotJsonRpc(str(error)) from None
-    except RecursionError:
-        raise NotJsonRpc("nested too deeply") from None
-    try:
-        return decoder.decode(mended)
+        try:
+            return decoder.decode(data)
+        except (UnicodeDecodeError, msgspec.MsgspecError):
+            # One bad character is no reason to lose an answer.
+            mended = _mend(bytes(data))
+            if mended == bytes(data):
+                raise
+            return decoder.decode(mended)
     except msgspec.MsgspecError as error:
         raise NotJsonRpc(str(error)) from None
+    except RecursionError:
+        raise NotJsonRpc("nested too deeply") from None
+
+
+_HIGH, _LOW = rb"\\u[dD][89abAB][0-9a-fA-F]{2}", rb"\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+_HALF_PAIR = re.compile(rb"(?<!\\)((?:\\\\)*)(?:" + _HIGH + rb"(?!" + _LOW + rb")|(?<!" + _HIGH + rb")" + _LOW + rb")")
+
+
+def _mend(data: bytes) -> bytes:
+    """What servers get wrong now and then: a byte order mark, Latin-1 bytes, half a surrogate pair."""
+    text = data.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace").encode()
+    return _HALF_PAIR.sub(rb"\1\\ufffd", text)
 
 
 def _classify(envelope: _Envelope) -> Message:
@@ -108,7 +126,8 @@ def _classify(envelope: _Envelope) -> Message:
         if identity is None:
             raise NotJsonRpc("a request whose id is neither a string nor an integer")
         return Request(identity, envelope.method, params)
-    if isinstance(envelope.error, msgspec.Raw):
+    # JSON-RPC 1.0 habits: a result with `"error": null` beside it is a result.
+    if isinstance(envelope.error, msgspec.Raw) and bytes(envelope.error) != b"null":
         return Response(identity, error=_read_error(envelope.error))
     if isinstance(envelope.result, msgspec.Raw):
         return Response(identity, result=envelope.result)
@@ -127,7 +146,7 @@ def _read_error(raw: msgspec.Raw) -> RpcError:
         return RpcError(INTERNAL_ERROR, str(body)[:500])
     code, message = body.get("code"), body.get("message")
     return RpcError(
-        code if isinstance(code, int) else INTERNAL_ERROR,
+        code if isinstance(code, int) and not isinstance(code, bool) else INTERNAL_ERROR,
         message if isinstance(message, str) else "(the server gave no message)",
         body.get("data"),
     )
@@ -151,7 +170,7 @@ def encode_request(identity: RequestId, method: str, params: Json | msgspec.Raw 
     message: Json = {"jsonrpc": "2.0", "id": identity, "method": method}
     if params is not None:
         message["params"] = params
-    return _ENCODER.encode(message)
+    return _line(message)
 
 
 def encode_notification(method: str, params: Json | msgspec.Raw | None = None) -> bytes:
@@ -159,12 +178,12 @@ def encode_notification(method: str, params: Json | msgspec.Raw | None = None) -
     message: Json = {"jsonrpc": "2.0", "method": method}
     if params is not None:
         message["params"] = params
-    return _ENCODER.encode(message)
+    return _line(message)
 
 
 def encode_result(identity: RequestId, result: Json | msgspec.Raw) -> bytes:
     """An answer as one line of JSON."""
-    return _ENCODER.encode({"jsonrpc": "2.0", "id": identity, "result": result})
+    return _line({"jsonrpc": "2.0", "id": identity, "result": result})
 
 
 def encode_error(identity: RequestId | None, error: RpcError) -> bytes:
@@ -172,4 +191,10 @@ def encode_error(identity: RequestId | None, error: RpcError) -> bytes:
     body: Json = {"code": error.code, "message": error.message}
     if error.data is not None:
         body["data"] = error.data
-    return _ENCODER.encode({"jsonrpc": "2.0", "id": identity, "error": body})
+    return _line({"jsonrpc": "2.0", "id": identity, "error": body})
+
+
+def _line(message: Json) -> bytes:
+    # Raw parts are passed on as they came; if someone indented them, the newlines would end the frame too early.
+    data = _ENCODER.encode(message)
+    return data.replace(b"\n", b" ").replace(b"\r", b" ") if b"\n" in data or b"\r" in data else data

@@ -15,7 +15,11 @@ class SseEvent(msgspec.Struct, frozen=True):
 
 
 class EventTooLarge(Exception):
-    """An event, or one of its lines, is over the limit."""
+    """An event, or one of its lines, is over the limit; `events` are those that were complete before it."""
+
+    def __init__(self, events: list[SseEvent]) -> None:
+        super().__init__("an event is over the limit")
+        self.events = events
 
 
 class SseDecoder:
@@ -23,12 +27,11 @@ class SseDecoder:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._pending: list[bytes] = []
-        self._size = 0  # of the line under way
+        # Buffers, not lists of chunks: a server that sends two bytes at a time must not cost forty for each.
+        self._pending = bytearray()  # the line under way
         self._skip_lf = False  # the last chunk ended in CR: a LF that follows belongs to it
         self._at_start = True
-        self._data: list[bytes] = []
-        self._data_size = 0
+        self._data = bytearray()  # the event under way: its data lines, each with a newline
         self._event = ""
         self._retry: int | None = None
         self.last_id: str | None = None
@@ -40,41 +43,37 @@ class SseDecoder:
             self._skip_lf = False
         if data.endswith(b"\r"):
             self._skip_lf = True
-        lines = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
-        events = []
-        for part in lines[:-1]:
-            event = self._line(self._complete(part))
+        *whole, rest = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
+        events: list[SseEvent] = []
+        for part in whole:
+            line = self._complete(part)
+            event = self._line(line)
+            if max(len(line), len(self._data)) > self._limit:
+                raise EventTooLarge(events)
             if event is not None:
                 events.append(event)
-        self._grow(lines[-1])
+        self._pending += rest
+        if len(self._pending) > self._limit:
+            raise EventTooLarge(events)
         return events
 
-    def _grow(self, part: bytes) -> None:
-        if part:
-            self._pending.append(part)
-            self._size += len(part)
-        if self._size > self._limit:
-            raise EventTooLarge
-
     def _complete(self, part: bytes) -> bytes:
-        self._grow(part)
-        line = b"".join(self._pending)
-        self._pending, self._size = [], 0
-        if self._at_start:
-            line = line.removeprefix(b"\xef\xbb\xbf")
-            self._at_start = False
+        if not self._pending:
+            return part
+        line = bytes(self._pending + part)
+        self._pending = bytearray()
         return line
 
     def _line(self, line: bytes) -> SseEvent | None:
+        if self._at_start:
+            line = line.removeprefix(b"\xef\xbb\xbf")
+            self._at_start = False
         if not line:
             return self._dispatch()
         field, _, value = line.partition(b":")
         value = value.removeprefix(b" ")
         if field == b"data":
-            self._data.append(value)
-            self._data_size += len(value) + 1
-            if self._data_size > self._limit:
-                raise EventTooLarge
+            self._data += value + b"\n"
         elif field == b"event":
             self._event = value.decode("utf-8", "replace")
         elif field == b"id" and b"\0" not in value:
@@ -85,7 +84,7 @@ class SseDecoder:
 
     def _dispatch(self) -> SseEvent | None:
         data, event, retry = self._data, self._event, self._retry
-        self._data, self._data_size, self._event, self._retry = [], 0, "", None
+        self._data, self._event, self._retry = bytearray(), "", None
         if not data and retry is None:
             return None
-        return SseEvent(b"\n".join(data), event or "message", self.last_id, retry)
+        return SseEvent(bytes(data[:-1]), event or "message", self.last_id, retry)

@@ -1,0 +1,387 @@
+"""One live connection: requests out, answers, progress and questions back, over whatever link carries them.
+
+Below: a `Link` (stdio, HTTP, legacy SSE) and the pure `ClientSide`. Above: `server` decides when to connect.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import msgspec
+
+import pegboard
+from pegboard.errors import (
+    CallTimeout,
+    LimitExceeded,
+    ProtocolViolation,
+    RemoteError,
+    ServerError,
+    StartFailed,
+)
+from pegboard.types import CallContext, Json, Progress
+from pegboard.upstream.link import Link, Outgoing, TurnedDown
+from pegboard.upstream.pending import Pending
+from pegboard.wire.client import Agreement, CannotAgree, ClientSide, NoAnswer, Reply, Step
+from pegboard.wire.framing import Oversized, answered_id
+from pegboard.wire.http import Mirrored
+from pegboard.wire.messages import (
+    INTERNAL_ERROR,
+    METHOD_NOT_FOUND,
+    Notification,
+    NotJsonRpc,
+    Request,
+    Response,
+    RpcError,
+    encode_error,
+    encode_result,
+    read_object,
+)
+from pegboard.wire.versions import Era, era_of
+
+PROBE_SECONDS = 5.0
+MAX_QUESTIONS = 16
+MAX_ROUNDS = 16
+ASKS: Json = {"elicitation": {"form": {}, "url": {}}}
+LISTEN_RETRIES = 5
+
+
+class Connection:
+    """Requests and their answers on one link. It is the link's inbox."""
+
+    def __init__(self, server: str, link: Link, *, on_tools_changed: Callable[[], None]) -> None:
+        self._server = server
+        self._link = link
+        self._side = ClientSide("pegboard", pegboard.__version__)
+        self._pending: dict[int, Pending] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._on_tools_changed = on_tools_changed
+        self._questions = 0
+        self._listening: int | None = None
+        self._lost_requests = False
+        self.over: asyncio.Future[ServerError] = asyncio.get_running_loop().create_future()
+        """Resolves, with the reason, when nothing can be asked any more."""
+
+    # ── opening and closing ──────────────────────────────────────────────────────────────────────────────────────
+
+    async def open(self, known_version: str) -> Agreement:
+        """Opens the link and agrees on a version."""
+        await self._link.open(self)
+        steps = self._side.negotiate(ASKS, known_version)
+        try:
+            step = next(steps)
+            while True:
+                step = steps.send(await self._take(step))
+        except StopIteration as done:
+            agreement: Agreement = done.value
+        except CannotAgree as error:
+            raise StartFailed(self._server, f"no protocol version in common: {error}") from None
+        self._side.agreement = agreement
+        self._link.agreed(agreement.version)
+        self._listen_if_offered(agreement)
+        return agreement
+
+    async def _take(self, step: Step) -> Reply:
+        if step.is_notification:
+            data = self._side.notification(step.method, step.params)
+            await self._link.send(Outgoing(data=data, version=step.version, method=step.method))
+            return {}
+        try:
+            timeout = PROBE_SECONDS if step.is_probe else None
+            return await self._ask(step.method, step.params, timeout=timeout, version=step.version)
+        except RemoteError as error:
+            return RpcError(error.code, error.remote_message, error.data)
+        except CallTimeout:
+            return NoAnswer()
+        except (TurnedDown, ProtocolViolation) as error:
+            if not step.is_probe:
+                raise
+            return RpcError(METHOD_NOT_FOUND, error.cause)
+
+    async def close(self) -> None:
+        """Ends the link; whatever is still under way fails."""
+        for task in self._tasks:
+            task.cancel()
+        await self._link.close()
+        self.closed(ServerError(self._server, "the connection was closed"))
+
+    @property
+    def agreement(self) -> Agreement:
+        """What was agreed; only after `open`."""
+        assert self._side.agreement is not None
+        return self._side.agreement
+
+    @property
+    def ended_cleanly(self) -> bool:
+        """Whether the server ended by itself, with nothing left to answer and nothing to complain about."""
+        return self._link.ended_cleanly and not self._lost_requests
+
+    # ── requests ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def request(self, method: str, params: Json, *, timeout: float) -> Json:
+        """Asks and waits for the answer."""
+        return await self._ask(method, params, timeout=timeout)
+
+    async def request_raw(self, method: str, params: Json, *, timeout: float) -> msgspec.Raw:
+        """Asks and waits for the answer, unread: for those that want to know its size first."""
+        return await self._ask_raw(method, params, timeout=timeout)
+
+    async def call(self, params: Json, context: CallContext, timeout: float, mirrored: Mirrored = ()) -> Json:
+        """A `tools/call`, with its progress and, in the stateless era, its rounds of questions."""
+        sent = params
+        for _ in range(MAX_ROUNDS):
+            result = await self._ask("tools/call", sent, timeout=timeout, context=context, mirrored=mirrored)
+            if result.get("resultType") != "input_required":
+                return result
+            sent = {**params, **await self._answers(result, context)}
+        raise ProtocolViolation(self._server, f"it asked for input {MAX_ROUNDS} times without coming to an end")
+
+    async def _answers(self, result: Json, context: CallContext) -> Json:
+        asked = result.get("inputRequests") or {}
+        if asked and context.on_ask is None:
+            raise ProtocolViolation(self._server, "it asks for input, and nobody is there to give it")
+        answers = {}
+        for key, question in asked.items():
+            method, params = str(question.get("method")), question.get("params")
+            assert context.on_ask is not None
+            answers[key] = await context.on_ask(method, params if isinstance(params, dict) else {})
+        retry: Json = {"inputResponses": answers} if answers else {}
+        return {**retry, "requestState": result["requestState"]} if "requestState" in result else retry
+
+    async def _ask(
+        self,
+        method: str,
+        params: Json,
+        *,
+        timeout: float | None,
+        version: str | None = None,
+        context: CallContext | None = None,
+        mirrored: Mirrored = (),
+    ) -> Json:
+        raw = await self._ask_raw(method, params, timeout, version, context, mirrored)
+        try:
+            return read_object(raw)
+        except NotJsonRpc as error:
+            raise ProtocolViolation(self._server, f"its answer to {method} cannot be read: {error}") from None
+
+    async def _ask_raw(
+        self,
+        method: str,
+        params: Json,
+        timeout: float | None,
+        version: str | None = None,
+        context: CallContext | None = None,
+        mirrored: Mirrored = (),
+    ) -> msgspec.Raw:
+        if self.over.done():
+            raise self.over.result()
+        context = context or CallContext()
+        if context.on_progress is not None or context.meta:
+            params = {**params, "_meta": self._meta(params, context)}
+        identity, params, data = self._side.request(
+            method, params, version=version, capabilities=ASKS if context.on_ask else {}
+        )
+        spoken = version or self.agreement.version
+        message = Outgoing(data=data, version=spoken, method=method, params=params, id=identity, mirrored=mirrored)
+        return await self._exchange(message, context, timeout)
+
+    def _meta(self, params: Json, context: CallContext) -> Json:
+        meta = {**(params.get("_meta") or {}), **(context.meta or {})}
+        if context.on_progress is not None:
+            meta["progressToken"] = self._side.next_id
+        return meta
+
+    async def _exchange(self, message: Outgoing, context: CallContext, timeout: float | None) -> msgspec.Raw:
+        assert message.id is not None
+        pending = Pending(asyncio.get_running_loop().create_future(), context, timeout)
+        self._pending[message.id] = pending
+        try:
+            async with asyncio.timeout(timeout) as pending.clock:
+                await self._link.send(message)
+                return await pending.future
+        except TimeoutError:
+            await self._give_up(message, f"no answer within {timeout:g} s")
+            raise CallTimeout(
+                self._server,
+                f"no answer to {message.method} within {timeout:g} s",
+                hint=f"If it needs longer, raise `call_timeout` of servers.{self._server}.",
+            ) from None
+        except asyncio.CancelledError:
+            await self._give_up(message, "the caller cancelled")
+            raise
+        finally:
+            del self._pending[message.id]
+
+    async def _give_up(self, message: Outgoing, reason: str) -> None:
+        assert message.id is not None
+        self._side.forget(message.id)
+        if self._link.abandon(message.id) or message.method == "initialize" or self.over.done():
+            return
+        data = self._side.notification("notifications/cancelled", {"requestId": message.id, "reason": reason})
+        # Telling the server is a courtesy: it must not hold up the caller, who is on the way out.
+        self._spawn(self._link.send(Outgoing(data=data, version=message.version, method="notifications/cancelled")))
+
+    # ── what arrives: the link's inbox ───────────────────────────────────────────────────────────────────────────
+
+    def message(self, data: bytes, origin: int | None = None) -> None:
+        """A frame. What is not JSON-RPC is ignored, unless it can only be the answer to `origin`."""
+        try:
+            messages = self._side.receive(data)
+        except NotJsonRpc as error:
+            if origin is not None:
+                self.failed(origin, ProtocolViolation(self._server, f"its answer is not JSON-RPC: {error}"))
+            return
+        for message in messages:
+            if isinstance(message, Response):
+                self._answered(message)
+            elif isinstance(message, Notification):
+                self._notified(message)
+            else:
+                self._asked(message, origin)
+
+    def _answered(self, response: Response) -> None:
+        pending = self._pending.get(response.id) if isinstance(response.id, int) else None
+        if pending is None or pending.future.done():
+            return
+        if response.error is not None:
+            error = response.error
+            pending.future.set_exception(RemoteError(self._server, error.code, error.message, error.data))
+        elif response.result is not None:
+            pending.future.set_result(response.result)
+
+    def oversized(self, line: Oversized) -> None:
+        """A dropped frame fails the call it answered; when that cannot be told, every call that waits."""
+        identity = answered_id(line)
+        concerned = [identity] if identity in self._pending else list(self._pending)
+        for each in concerned:
+            if each is not None and each != self._listening:
+                self.failed(each, self._too_large(line.size))
+
+    def _too_large(self, size: int) -> LimitExceeded:
+        return LimitExceeded(
+            self._server,
+            f"it sent a message of {size:,} bytes, over its limit",
+            hint=f"If that is wanted, raise `max_result_bytes` of servers.{self._server}.",
+        )
+
+    def failed(self, request_id: int, error: ServerError) -> None:
+        """This request will get no answer."""
+        pending = self._pending.get(request_id)
+        self._side.forget(request_id)
+        if pending is not None and not pending.future.done():
+            pending.future.set_exception(error)
+
+    def closed(self, error: ServerError) -> None:
+        """The link is gone: everything that waits fails with the reason."""
+        if not self.over.done():
+            self.over.set_result(error)
+        for identity in list(self._pending):
+            self._lost_requests |= identity != self._listening
+            self.failed(identity, error)
+
+    # ── notifications and questions from the server ──────────────────────────────────────────────────────────────
+
+    def _notified(self, notification: Notification) -> None:
+        if notification.method == "notifications/progress":
+            self._progressed(notification)
+        elif notification.method == "notifications/tools/list_changed":
+            self._on_tools_changed()
+
+    def _progressed(self, notification: Notification) -> None:
+        if not any(each.context.on_progress for each in self._pending.values()):
+            return
+        params = _lenient(notification.params)
+        token, progress = params.get("progressToken"), params.get("progress")
+        pending = self._pending.get(token) if isinstance(token, int) else None
+        if pending is None or pending.context.on_progress is None or not isinstance(progress, int | float):
+            return
+        total, text = params.get("total"), params.get("message")
+        pending.extend(asyncio.get_running_loop().time())
+        pending.context.on_progress(
+            Progress(progress, total if isinstance(total, int | float) else None, text if isinstance(text, str) else "")
+        )
+
+    def _asked(self, request: Request, origin: int | None) -> None:
+        if request.method == "ping":
+            self._reply(encode_result(request.id, {}))
+            return
+        asker = self._who_answers(origin)
+        if asker is None or self._questions >= MAX_QUESTIONS:
+            reason = "Nobody is there to answer" if asker is None else "Too many questions at once"
+            self._reply(encode_error(request.id, RpcError(METHOD_NOT_FOUND, f"{reason}: {request.method}")))
+            return
+        self._questions += 1
+        self._spawn(self._put_question(request, asker))
+
+    def _who_answers(self, origin: int | None) -> Pending | None:
+        if origin is not None and origin in self._pending:
+            candidates = [self._pending[origin]]
+        else:
+            candidates = list(self._pending.values())
+        able = [each for each in candidates if each.context.on_ask is not None]
+        # On stdio nothing says which call a question belongs to. Two possible callers: asking the wrong
+        # person would be worse than asking nobody.
+        return able[0] if len(able) == 1 else None
+
+    async def _put_question(self, request: Request, asker: Pending) -> None:
+        assert asker.context.on_ask is not None
+        asker.hold()
+        try:
+            answer = await asker.context.on_ask(request.method, _lenient(request.params))
+            self._reply(encode_result(request.id, answer))
+        except Exception as error:  # noqa: BLE001  the caller's code failed; the server must still get an answer
+            self._reply(encode_error(request.id, RpcError(INTERNAL_ERROR, f"{type(error).__name__}: {error}")))
+        finally:
+            self._questions -= 1
+            asker.release(asyncio.get_running_loop().time())
+
+    def _reply(self, data: bytes) -> None:
+        if len(self._tasks) < 4 * MAX_QUESTIONS:  # a server that asks without reading gets no more answers
+            self._spawn(self._link.send(Outgoing(data=data, version=self._spoken())))
+
+    def _spoken(self) -> str:
+        return self._side.agreement.version if self._side.agreement else ""
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(_quietly(work))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    # ── list changes in the stateless era ────────────────────────────────────────────────────────────────────────
+
+    def _listen_if_offered(self, agreement: Agreement) -> None:
+        tools = agreement.capabilities.get("tools")
+        offered = isinstance(tools, dict) and tools.get("listChanged")
+        if offered and era_of(agreement.version) is Era.STATELESS:
+            self._spawn(self._listen())
+
+    async def _listen(self) -> None:
+        """Keeps a subscription open while the connection lasts; a server that refuses it is left alone."""
+        for attempt in range(LISTEN_RETRIES):
+            self._listening = self._side.next_id
+            try:
+                await self._ask("subscriptions/listen", {"notifications": {"toolsListChanged": True}}, timeout=None)
+            except RemoteError:
+                return
+            except ServerError:
+                if self.over.done():
+                    return
+            finally:
+                self._listening = None
+            await asyncio.sleep(2**attempt)
+
+
+def _lenient(raw: msgspec.Raw) -> Json:
+    try:
+        return read_object(raw)
+    except NotJsonRpc:
+        return {}
+
+
+async def _quietly(work: Coroutine[Any, Any, None]) -> None:
+    # Nobody waits for these: what goes wrong with the link reaches the callers by their own requests.
+    try:
+        await work
+    except ServerError:
+        return

@@ -1,0 +1,66 @@
+"""Kills what a killed Pegboard leaves behind. Runs as its own tiny process, with the standard library alone.
+
+Pegboard holds the write end of this process's stdin and says which process groups it started and stopped. When that
+pipe closes, however Pegboard ended, every group that is still known is killed, and so is every process that carries
+the spawn mark in its environment: that finds daemons which moved to a session of their own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+
+MARK = "PEGBOARD_SPAWN"
+
+
+def main() -> None:
+    """Reads `+pgid` and `-pgid mark` lines until the pipe closes, then cleans up."""
+    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(each, signal.SIG_IGN)
+    token = sys.argv[1]
+    groups: set[int] = set()
+    for line in sys.stdin:
+        sign, words = line[:1], line[1:].split()
+        if not words or not words[0].isdigit():
+            continue
+        if sign == "+":
+            groups.add(int(words[0]))
+        else:
+            groups.discard(int(words[0]))
+            sweep(words[1])
+    for group in groups:
+        with contextlib.suppress(OSError):
+            os.killpg(group, signal.SIGKILL)
+    sweep(f"{token}.")
+
+
+def sweep(mark: str) -> None:
+    """Kills every process whose environment carries the mark; twice, for those that fork meanwhile."""
+    needle = f"{MARK}={mark}".encode()
+    for _ in range(2):
+        for entry in _process_ids():
+            try:
+                with open(f"/proc/{entry}/environ", "rb") as environ:  # noqa: PTH123  pathlib would double the start-up
+                    marked = any(_matches(each, needle) for each in environ.read().split(b"\0"))
+                if marked:
+                    os.kill(int(entry), signal.SIGKILL)
+            except OSError:
+                continue
+
+
+def _matches(variable: bytes, needle: bytes) -> bool:
+    # A whole mark must match to its end: spawn 1 is not spawn 12.
+    return variable == needle or (needle.endswith(b".") and variable.startswith(needle))
+
+
+def _process_ids() -> list[str]:
+    try:
+        return [entry for entry in os.listdir("/proc") if entry.isdigit()]  # noqa: PTH208  as above
+    except OSError:
+        return []
+
+
+if __name__ == "__main__":
+    main()
