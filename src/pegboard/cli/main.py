@@ -83,9 +83,14 @@ def _parser() -> argparse.ArgumentParser:
 
 def _add_shared_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--config", "-c", type=Path, action="append", default=[], metavar="FILE",
-        help="read this file (pegboard.toml, or JSON with mcpServers) instead of the user's and the project's; may repeat",
-    )  # fmt: skip
+        "--config",
+        "-c",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="read this, not the user's and the project's pegboard.toml; JSON with mcpServers will do; may repeat",
+    )
     parser.add_argument(
         "--set",
         action="append",
@@ -102,6 +107,6 @@ def _report(error: PegboardError, *, as_json: bool) -> None:
         return
     output.warn(f"pegboard: {error.message}")
     if error.hint:
-        output.warn(f"  {error.hint}")
+        output.warn("  " + error.hint.replace("\n", "\n  "))
     if isinstance(error, ArgumentsError):
         output.warn(f"  It takes: {msgspec.json.encode(error.schema).decode()}")

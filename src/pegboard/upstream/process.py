@@ -148,7 +148,7 @@ class Child:
         for transport in (self._stdout, self._stderr_end):
             if transport is not None:
                 transport.close()
-        if self._stdin is not None and not self._stdin_lost:
+        if self._stdin is not None and not self._stdin_lost and not self._closes_by_itself(self._stdin):
             self._stdin.abort()  # close() would wait for what a dead process will never read
         ends = (
             (self._process.stdout, self._stdout is None),
@@ -158,6 +158,10 @@ class Child:
         for pipe, untaken in ends:
             if untaken and pipe is not None:  # it died before its pipes were taken over
                 pipe.close()
+
+    @staticmethod
+    def _closes_by_itself(transport: asyncio.WriteTransport) -> bool:
+        return transport.is_closing() and transport.get_write_buffer_size() == 0
 
     def _drain(self) -> None:
         # What the server wrote before it died still lies in the pipe.

@@ -1,0 +1,292 @@
+"""The only wiring: configuration in, a live catalog and a way to call out. Owns every lifetime.
+
+`load_catalog` needs no event loop and starts nothing; `Engine` adds connections, refresh and calls to it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Self
+
+import msgspec
+
+from pegboard.catalog.catalog import Catalog, build, diff
+from pegboard.catalog.gate import unavailable
+from pegboard.catalog.shelf import Shelf
+from pegboard.catalog.snapshot import Snapshot
+from pegboard.config.model import Config
+from pegboard.errors import PegboardError, ServerNotFound, ToolNotFound
+from pegboard.protocols import Files
+from pegboard.store.files import DiskFiles
+from pegboard.telemetry.events import Event, ServerChanged, ToolsUpdated
+from pegboard.types import CallContext, Json, ServerState, Tool
+from pegboard.upstream.probe import Prober
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from pegboard.upstream.server import Server
+
+RELIST_SECONDS = 2.0
+"""A server that says its tools changed is asked at most this often."""
+
+
+class Refreshed(msgspec.Struct, frozen=True, kw_only=True):
+    """How one server's refresh went."""
+
+    server: str
+    tools: int = 0
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    error: str = ""
+    hint: str = ""
+    warnings: tuple[str, ...] = ()
+
+
+def load_catalog(config: Config, files: Files | None = None) -> Catalog:
+    """The catalog as the cache has it. Nothing is started; only what `requires` a url is contacted at all."""
+    snapshots, warnings = Shelf(config, files or DiskFiles()).snapshots()
+    gated = unavailable(config.servers.values(), Prober().probe_all(config.servers.values()))
+    catalog = build(config, snapshots, gated)
+    return msgspec.structs.replace(catalog, warnings=(*catalog.warnings, *warnings))
+
+
+class Engine:
+    """A catalog that stays current, and the connections behind it. Use as `async with Engine(config) as engine`."""
+
+    def __init__(
+        self, config: Config, *, files: Files | None = None, on_event: Callable[[Event], None] | None = None
+    ) -> None:
+        self.config = config
+        self._shelf = Shelf(config, files or DiskFiles())
+        self._on_event = on_event
+        self._prober = Prober()
+        self._snapshots: dict[str, Snapshot] = {}
+        self._gated: dict[str, str] = {}
+        self._file_warnings: tuple[str, ...] = ()
+        self._catalog = Catalog(version="", tools={}, servers={})
+        self._refreshing: dict[str, asyncio.Task[Refreshed]] = {}
+        self._relisted: dict[str, float] = {}
+
+    # ── lifetime ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def __aenter__(self) -> Self:
+        import asyncio
+
+        from pegboard.upstream.pool import Pool
+
+        self._pool = Pool(
+            self.config,
+            on_state=self._state_changed,
+            on_tools_changed=self._tools_changed,
+            schema_of=self._schema_of,
+            known_version=self._known_version,
+        )
+        self._refresh_slots = asyncio.Semaphore(self.config.gateway.max_starting)
+        self._snapshots, warnings = self._shelf.snapshots()
+        self._file_warnings = tuple(warnings)
+        await self._probe()
+        self._rebuild()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        import asyncio
+
+        for task in list(self._refreshing.values()):
+            task.cancel()
+        await asyncio.gather(*self._refreshing.values(), return_exceptions=True)
+        await self._pool.close()
+
+    # ── the catalog ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def catalog(self) -> Catalog:
+        """The catalog as it is now: an immutable value, replaced when something changes."""
+        return self._catalog
+
+    async def current(self) -> Catalog:
+        """The catalog, after looking again at what servers require; answers are kept for half a minute."""
+        await self._probe()
+        if self._gated != {
+            name: entry.unavailable for name, entry in self._catalog.servers.items() if entry.unavailable
+        }:
+            self._rebuild()
+        return self._catalog
+
+    async def _probe(self) -> None:
+        specs = self.config.servers.values()
+        self._gated = unavailable(specs, await self._prober.probe(specs))
+
+    def _rebuild(self) -> None:
+        catalog = build(self.config, self._snapshots, self._gated, previous=self._catalog)
+        self._catalog = msgspec.structs.replace(catalog, warnings=(*catalog.warnings, *self._file_warnings))
+
+    # ── refresh ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def stale(self) -> list[str]:
+        """The servers whose tools should be asked anew."""
+        now, after = time.time(), self.config.tools.refresh_after
+        return [
+            server.name
+            for server in self._pool.all()
+            if server.name not in self._gated
+            and not ((known := self._snapshots.get(server.name)) and known.is_fresh(now, after))
+        ]
+
+    def refresh_in_background(self) -> None:
+        """Asks stale servers for their tools, a few at a time, while everything else goes on."""
+        for name in self.stale():
+            self._refresh_task(name)
+
+    async def refresh(
+        self, names: Sequence[str] = (), *, on_done: Callable[[Refreshed], None] | None = None
+    ) -> list[Refreshed]:
+        """Asks these servers, or all that may be used, for their tools, and waits. Past failures are forgiven."""
+        import asyncio
+
+        chosen = list(names) or [server.name for server in self._pool.all() if server.name not in self._gated]
+        for name in chosen:
+            self._server(name).retry()
+        tasks = [self._refresh_task(name) for name in chosen]
+        for each in asyncio.as_completed(tasks):
+            outcome = await each
+            if on_done is not None:
+                on_done(outcome)
+        return [task.result() for task in tasks]
+
+    def _server(self, name: str) -> Server:
+        if name not in self.config.servers:
+            raise ServerNotFound(name, self._catalog.nearest_servers(name))
+        return self._pool.get(name)
+
+    def _refresh_task(self, name: str) -> asyncio.Task[Refreshed]:
+        import asyncio
+
+        running = self._refreshing.get(name)
+        if running is None:
+            running = asyncio.create_task(self._refresh(name), name=f"pegboard refresh of {name}")
+            self._refreshing[name] = running
+            running.add_done_callback(lambda _: self._refreshing.pop(name, None))
+        return running
+
+    async def _refresh(self, name: str) -> Refreshed:
+        import asyncio
+
+        server = self._pool.get(name)
+        async with self._refresh_slots:
+            was_running = server.is_running
+            try:
+                listing = await server.list_tools()
+            except PegboardError as error:
+                await asyncio.to_thread(self._shelf.put_error, server.spec, error)
+                known = self._catalog.servers[name].tool_count
+                return Refreshed(server=name, tools=known, error=error.message, hint=error.hint)
+            finally:
+                if not was_running and not server.is_used:
+                    await server.stop()
+            snapshot, warning = await asyncio.to_thread(self._shelf.put, server.spec, listing)
+        return self._adopt(name, snapshot, (*listing.warnings, *((warning,) if warning else ())))
+
+    def _adopt(self, name: str, snapshot: Snapshot, warnings: tuple[str, ...]) -> Refreshed:
+        self._snapshots[name] = snapshot
+        before = self._catalog
+        self._rebuild()
+        changes = diff(before, self._catalog).get(name)
+        outcome = Refreshed(
+            server=name,
+            tools=self._catalog.servers[name].tool_count,
+            added=changes.added if changes else (),
+            removed=changes.removed if changes else (),
+            changed=changes.changed if changes else (),
+            warnings=warnings,
+        )
+        if changes:
+            self._emit(
+                ToolsUpdated(
+                    server=name,
+                    added=changes.added,
+                    removed=changes.removed,
+                    changed=changes.changed,
+                    catalog_version=self._catalog.version,
+                )
+            )
+        return outcome
+
+    # ── calls ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def call(self, name: str, arguments: Json, context: CallContext | None = None) -> Json:
+        """Calls a tool by its public or unambiguous bare name; its server starts if need be."""
+        import asyncio
+
+        tool = await self.find(name)
+        server = self._pool.get(tool.server)
+        try:
+            return await server.call_tool(tool.name, arguments, context or CallContext())
+        except PegboardError as error:
+            if server.state is ServerState.ERROR:
+                await asyncio.to_thread(self._shelf.put_error, server.spec, error)
+            raise
+
+    async def find(self, name: str) -> Tool:
+        """The tool; a server that was never listed is asked when the name points at it."""
+        try:
+            return self._catalog.find(name)
+        except ToolNotFound:
+            prefix, separator, _ = name.partition("__")
+            unlisted = [
+                entry.name
+                for entry in self._catalog.servers.values()
+                if entry.usable and entry.listed is None and separator and prefix in (entry.prefix, entry.name)
+            ]
+            if not unlisted:
+                raise
+        outcome = await self._refresh_task(unlisted[0])
+        if outcome.error:
+            raise PegboardError(outcome.error, hint=outcome.hint)
+        return self._catalog.find(name)
+
+    # ── what the pool tells ──────────────────────────────────────────────────────────────────────────────────────
+
+    def server(self, name: str) -> Server:
+        """One server, for its state."""
+        return self._server(name)
+
+    def _state_changed(self, server: str, state: ServerState, reason: str) -> None:
+        self._emit(ServerChanged(server=server, state=state, reason=reason))
+        if state is ServerState.READY:
+            import asyncio
+
+            loop = asyncio.get_running_loop()
+            loop.run_in_executor(None, self._shelf.clear_error, self.config.servers[server])
+
+    def _emit(self, event: Event) -> None:
+        if self._on_event is not None:
+            self._on_event(event)
+
+    def _tools_changed(self, server: str) -> None:
+        import asyncio
+
+        loop = asyncio.get_running_loop()
+        due = max(loop.time(), self._relisted.get(server, 0.0) + RELIST_SECONDS)
+        if self._relisted.get(server, 0.0) > loop.time():
+            return  # already planned
+        self._relisted[server] = due
+        loop.call_at(due, self._relist, server)
+
+    def _relist(self, server: str) -> None:
+        if self._pool.get(server).is_running:
+            self._refresh_task(server)
+
+    def _schema_of(self, server: str, tool: str) -> Json | None:
+        known = self._snapshots.get(server)
+        for each in known.tools if known else ():
+            if each.name == tool:
+                schema: Json | None = msgspec.json.decode(each.definition).get("inputSchema")
+                return schema
+        return None
+
+    def _known_version(self, server: str) -> str:
+        known = self._snapshots.get(server)
+        return known.protocol_version if known else ""
