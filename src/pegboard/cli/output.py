@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Iterable, Sequence
 
 import msgspec
 
-_UNPRINTABLE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ue000-\uf8ff\ud800-\udfff]"
-    "|[\U000e0000-\U000e0fff\U000f0000-\U0010ffff]"
-)
+_LAYOUT = "\n\t\u00a0\u3000"
 
 
 def printable(text: str) -> str:
     """Text a server chose, with what a terminal or an eye would be fooled by spelled out."""
-    return _UNPRINTABLE.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() or each in _LAYOUT else _spelled(each) for each in text)
+
+
+def _spelled(character: str) -> str:
+    return character.encode("unicode_escape").decode()
 
 
 def say(text: str = "") -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import shutil
+import os
 import sys
 from fnmatch import fnmatchcase
 
@@ -46,7 +46,7 @@ def _wanted(tool: Tool, args: argparse.Namespace) -> bool:
 
 
 def _print(tools: list[Tool]) -> None:
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 200
+    width = os.get_terminal_size().columns if sys.stdout.isatty() else 200
     longest = max((len(tool.public_name) for tool in tools), default=0)
     room = max(width - longest - 2, 20)
     for tool in tools:
