@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -19,7 +20,7 @@ CONFIG = """\
 [servers.notes]
 command = "{python}"
 args = ["{servers}/notes.py"]
-env = {{ NOTES_FILE = "{folder}/notes.db" }}
+env = {{ NOTES_FILE = "{folder}/data/notes.db" }}
 
 [servers.units]
 command = "{python}"
@@ -36,6 +37,7 @@ def main() -> None:
     """Tells the story, step by step."""
     with tempfile.TemporaryDirectory(prefix="pegboard-demo-") as name:
         folder = Path(name)
+        (folder / "data").mkdir()
         (folder / "pegboard.toml").write_text(CONFIG.format(python=sys.executable, servers=SERVERS, folder=folder))
         demo = Demo(folder)
         demo.title("1. Three servers are configured; nobody has asked them anything yet.")
@@ -76,8 +78,7 @@ class Demo:
 
     def lose_notes(self) -> None:
         """The folder of the notes is gone, as when a disk is not mounted."""
-        config = self._folder / "pegboard.toml"
-        config.write_text(config.read_text().replace("notes.db", "no-such-folder/notes.db"))
+        shutil.rmtree(self._folder / "data")
 
 
 def running_servers() -> int:
