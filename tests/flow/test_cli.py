@@ -1,0 +1,263 @@
+"""The command line as a person uses it: real processes, real exit codes, words and no tracebacks."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.servers import plain_command
+
+BROKEN = "import sys; print('the licence has expired', file=sys.stderr); sys.exit(3)"
+
+
+class Shell:
+    """A folder with a configuration, and `pegboard` run in it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._config: list[str] = [f'[store]\ncache_dir = "{folder}/cache"\nstate_dir = "{folder}/state"\n']
+
+    def server(self, name: str, command: list[str], extra: str = "") -> None:
+        program, *arguments = command
+        self._config.append(
+            f"[servers.{name}]\ncommand = {json.dumps(program)}\nargs = {json.dumps(arguments)}\n{extra}\n"
+        )
+        (self.folder / "pegboard.toml").write_text("".join(self._config))
+
+    def plain(self, name: str, *arguments: str, extra: str = "") -> None:
+        self.server(name, plain_command("--log", str(self.folder / f"{name}.log"), *arguments), extra)
+
+    def started(self, name: str) -> bool:
+        return (self.folder / f"{name}.log").exists()
+
+    def run(self, *arguments: str, stdin: str = "", code: int = 0) -> subprocess.CompletedProcess[str]:
+        home = str(self.folder / "home")
+        environ = {**os.environ, "HOME": home, "XDG_CONFIG_HOME": home, "XDG_CACHE_HOME": home, "COLUMNS": "200"}
+        done = subprocess.run(
+            [sys.executable, "-m", "pegboard", *arguments],
+            cwd=self.folder,
+            env=environ,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=50,
+            check=False,
+        )
+        assert "Traceback" not in done.stderr
+        assert done.returncode == code, done.stdout + done.stderr
+        return done
+
+    def json(self, *arguments: str, code: int = 0) -> Any:
+        return json.loads(self.run(*arguments, "--json", code=code).stdout)
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    return Shell(tmp_path)
+
+
+def test_without_any_configuration_it_says_how_to_begin(shell: Shell) -> None:
+    done = shell.run("tools", code=1)
+    assert "No servers are configured" in done.stderr
+    assert "pegboard import" in done.stderr
+
+
+def test_an_empty_configuration_is_named(shell: Shell) -> None:
+    (shell.folder / "pegboard.toml").write_text("")
+    assert "pegboard.toml" in shell.run("servers", code=1).stderr
+
+
+def test_tools_before_the_first_refresh_says_who_was_not_asked_and_starts_nobody(shell: Shell) -> None:
+    shell.plain("one")
+    done = shell.run("tools")
+    assert done.stdout == ""
+    assert "Not listed yet: one" in done.stderr
+    assert not shell.started("one")
+
+
+def test_refresh_then_tools_then_show_then_call(shell: Shell) -> None:
+    shell.plain("one", "--tools", "3", extra='exclude = ["tool_00[12]"]\ntags = ["demo"]')
+    refreshed = shell.run("refresh")
+    assert "✓ one: 10 tools (+10)" in refreshed.stdout
+    assert "1 of 1 servers answered; 10 tools may be used." in refreshed.stdout
+    tools = shell.run("tools").stdout
+    assert "one__echo" in tools
+    assert "one__tool_001" not in tools
+    assert "left out: one tool_001: " in shell.run("tools", "--refused").stdout
+    shown = shell.run("show", "echo").stdout
+    assert "server       one" in shown
+    assert '"required"' in shown
+    assert "tags         demo" in shown
+    assert shell.run("call", "one__echo", '{"text": "hello"}').stdout == "hello\n"
+
+
+def test_tools_can_be_narrowed_by_pattern_and_by_server(shell: Shell) -> None:
+    shell.plain("one")
+    shell.plain("two")
+    shell.run("refresh")
+    assert [tool["name"] for tool in shell.json("tools", "*ech*")["tools"]] == ["one__echo", "two__echo"]
+    assert [tool["name"] for tool in shell.json("tools", "echo", "--server", "two")["tools"]] == ["two__echo"]
+    assert "Did you mean two" in shell.run("tools", "--server", "tow", code=1).stderr
+
+
+def test_the_roster_shows_state_source_age_and_how_to_mend(shell: Shell) -> None:
+    shell.plain("good")
+    shell.plain("off", extra="enabled = false")
+    shell.plain("gated", extra='requires = { command = ["no-such-program"] }')
+    shell.server("missing", ["no-such-command"])
+    shell.server("broken", [sys.executable, "-c", BROKEN])
+    shell.run("refresh", code=1)
+    rows = {row["name"]: row for row in shell.json("servers")["servers"]}
+    assert {name: row["state"] for name, row in rows.items()} == {
+        "good": "idle",
+        "off": "disabled",
+        "gated": "unavailable",
+        "missing": "error",
+        "broken": "error",
+    }
+    assert rows["good"]["source"] == "cache"
+    assert rows["good"]["tools"] == 9
+    assert rows["good"]["age_seconds"] >= 0
+    assert "needs no-such-program on PATH" in rows["gated"]["reason"]
+    assert "'no-such-command' was not found on PATH" in rows["missing"]["reason"]
+    assert "exited with code 3" in rows["broken"]["reason"]
+    assert "the licence has expired" in rows["broken"]["hint"]
+    text = shell.run("servers").stdout
+    assert "the licence has expired" in text
+    assert "server" in text.splitlines()[0]
+
+
+def test_the_roster_can_be_asked_live(shell: Shell) -> None:
+    shell.plain("one")
+    shell.server("missing", ["no-such-command"])
+    rows = {row["name"]: row for row in shell.json("servers", "--live")["servers"]}
+    assert rows["one"]["source"] == "live"
+    assert rows["missing"]["state"] == "error"
+    assert shell.started("one")
+
+
+def test_a_server_that_works_again_is_no_longer_in_error(shell: Shell) -> None:
+    script = shell.folder / "server.py"
+    command = plain_command()
+    shell.server("one", [sys.executable, str(script)])
+    shell.run("refresh", code=1)
+    assert shell.json("servers")["servers"][0]["state"] == "error"
+    script.write_bytes(Path(next(each for each in command if each.endswith("plain.py"))).read_bytes())
+    shell.run("call", "one__echo", '{"text": "x"}')
+    assert shell.json("servers")["servers"][0]["state"] == "idle"
+
+
+def test_a_failing_refresh_reports_each_server_and_exits_with_1(shell: Shell) -> None:
+    shell.plain("good")
+    shell.server("broken", [sys.executable, "-c", BROKEN])
+    done = shell.run("refresh", code=1)
+    assert "✓ good" in done.stdout
+    assert "✗ broken: its process exited with code 3 before it was ready" in done.stdout
+    outcome = {row["server"]: row for row in shell.json("refresh", code=1)["servers"]}
+    assert outcome["broken"]["error"]
+    assert outcome["good"]["tools"] == 9
+
+
+def test_refresh_of_an_unknown_server_names_the_nearest(shell: Shell) -> None:
+    shell.plain("github")
+    done = shell.run("refresh", "gihub", code=1)
+    assert "There is no server named 'gihub'" in done.stderr
+    assert "Did you mean github?" in done.stderr
+
+
+def test_an_unknown_tool_is_answered_with_the_nearest_names(shell: Shell) -> None:
+    shell.plain("one")
+    shell.run("refresh")
+    done = shell.run("call", "one__ecko", "{}", code=1)
+    assert "There is no tool named 'one__ecko'" in done.stderr
+    assert "one__echo" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"), [("nope", "are not JSON"), ("[1]", "not an array"), ("@missing.json", "cannot be read")]
+)
+def test_wrong_arguments_are_answered_with_the_schema(shell: Shell, arguments: str, words: str) -> None:
+    shell.plain("one")
+    shell.run("refresh")
+    done = shell.run("call", "one__echo", arguments, code=1)
+    assert words in done.stderr
+    assert '"required":["text"]' in done.stderr
+
+
+def test_arguments_may_come_from_stdin_or_a_file(shell: Shell) -> None:
+    shell.plain("one")
+    shell.run("refresh")
+    assert shell.run("call", "one__echo", "-", stdin='{"text": "piped"}').stdout == "piped\n"
+    (shell.folder / "arguments.json").write_text('{"text": "filed"}')
+    assert shell.run("call", "one__echo", "@arguments.json").stdout == "filed\n"
+
+
+def test_a_tool_that_fails_prints_its_words_and_exits_with_1(shell: Shell) -> None:
+    shell.plain("one")
+    assert "It failed" in shell.run("call", "one__fail", code=1).stdout
+    assert shell.json("call", "one__fail", code=1)["isError"] is True
+
+
+def test_progress_goes_to_stderr(shell: Shell) -> None:
+    shell.plain("one")
+    done = shell.run("call", "one__progress")
+    assert done.stdout == "3 steps\n"
+    assert "… 1 of 3" in done.stderr
+
+
+def test_a_call_that_takes_too_long_says_so(shell: Shell) -> None:
+    shell.plain("one")
+    done = shell.run("call", "one__slow", '{"seconds": 20}', "--timeout", "0.3", code=1)
+    assert "one: no answer to tools/call within 0.3 s" in done.stderr
+    assert "call_timeout" in done.stderr
+
+
+def test_a_file_of_another_program_works_as_it_is(shell: Shell) -> None:
+    program, *arguments = plain_command()
+    servers = {"mcpServers": {"one": {"command": program, "args": arguments}}}
+    (shell.folder / ".mcp.json").write_text(json.dumps(servers))
+    cache = f'store.cache_dir="{shell.folder}/cache"'
+    assert "✓ one" in shell.run("--config", ".mcp.json", "--set", cache, "refresh").stdout
+    assert "one__echo" in shell.run("tools", "--config", ".mcp.json", "--set", cache).stdout
+
+
+def test_errors_are_json_when_json_was_asked_for(shell: Shell) -> None:
+    shell.plain("one")
+    error = json.loads(shell.run("show", "nothing", "--json", code=1).stdout)["error"]
+    assert error["type"] == "ToolNotFound"
+    assert error["message"]
+
+
+def test_a_reader_that_goes_away_is_no_error(shell: Shell) -> None:
+    shell.plain("one", "--tools", "999")
+    shell.run("refresh")
+    command = f"{sys.executable} -m pegboard tools | head -n 1"
+    done = subprocess.run(
+        command, shell=True, cwd=shell.folder, capture_output=True, text=True, timeout=30, check=False
+    )
+    assert done.stdout.startswith("one__")
+    assert done.stderr == ""
+
+
+def test_what_a_server_says_cannot_steer_the_terminal(shell: Shell) -> None:
+    script = shell.folder / "server.py"
+    source = Path(next(each for each in plain_command() if each.endswith("plain.py"))).read_text()
+    script.write_text(source.replace("Returns the text it is given.", "\\u001b[2J\\u202eevil\\u200b"))
+    shell.server("one", [sys.executable, str(script)])
+    shell.run("refresh")
+    shown = shell.run("tools").stdout + shell.run("show", "one__echo").stdout
+    assert "evil" in shown
+    assert "\x1b" not in shown
+    assert "\u202e" not in shown
+
+
+def test_version_and_help(shell: Shell) -> None:
+    assert shell.run("--version").stdout.startswith("pegboard ")
+    assert "commands:" in shell.run("--help").stdout
+    assert "usage: pegboard call" in shell.run("call", "--help").stdout
+    assert "invalid choice" in shell.run("nonsense", code=2).stderr
