@@ -34,6 +34,10 @@ class PegboardError(Exception):
 class ConfigError(PegboardError):
     """Problems found in configuration; each line of the message names file, line and key."""
 
+    def __init__(self, message: str, *, problems: tuple[str, ...] = (), hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.problems = problems or (message,)
+
 
 class ServerNotFound(PegboardError):
     """No server has this name."""

@@ -11,6 +11,8 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from pegboard.config.places import user_folder
+
 Seconds = Annotated[float, Meta(gt=0, description="Seconds.")]
 Bytes = Annotated[int, Meta(ge=1024, description="Bytes.")]
 Count = Annotated[int, Meta(ge=1)]
@@ -23,7 +25,7 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """A table in a configuration file: unknown keys are errors."""
 
 
-class Requires(Table):
+class Requires(Table, frozen=True, kw_only=True):
     """What must be there for a server to work now; without it the server is not surfaced."""
 
     env: Annotated[tuple[str, ...], Meta(description="Environment variables that must be set.")] = ()
@@ -31,7 +33,7 @@ class Requires(Table):
     url: Annotated[str | None, Meta(description="An address whose host must accept connections.")] = None
 
 
-class ServerConfig(Table):
+class ServerConfig(Table, frozen=True, kw_only=True):
     """One MCP server: how to reach it, which of its tools to use, and what it may cost."""
 
     command: Annotated[str | None, Meta(description="Program that speaks MCP on stdio.")] = None
@@ -65,33 +67,37 @@ class ServerConfig(Table):
     requires: Annotated[Requires | None, Meta(description="What must be there for it to work now.")] = None
 
 
-class ToolsConfig(Table):
+class ToolsConfig(Table, frozen=True, kw_only=True):
     """Rules for all tools, whatever their server."""
 
-    deny: Annotated[tuple[str, ...], Meta(description="Globs of tools that are never used, whatever else says so.")] = ()
+    deny: Annotated[
+        tuple[str, ...], Meta(description="Globs of tools that are never used, whatever else says so.")
+    ] = ()
     plugin_dirs: Annotated[tuple[str, ...], Meta(description="Folders scanned for plugin.json manifests.")] = ()
     refresh_after: Annotated[
         float, Meta(ge=0, description="Seconds after which a cached list is asked anew, unless the server says.")
     ] = 3600.0
 
 
-class GatewayConfig(Table):
+class GatewayConfig(Table, frozen=True, kw_only=True):
     """How Pegboard runs its connections; the timeouts are defaults for every server."""
 
     max_starting: Annotated[Count, Meta(description="Servers that may be starting at the same time.")] = 4
     background_refresh: Annotated[bool, Meta(description="Ask stale servers for their tools after loading.")] = True
-    start_timeout: Seconds = 30.0
-    call_timeout: Seconds = 120.0
-    idle_timeout: Seconds = 300.0
-    max_result_bytes: Bytes = 16 * 1024 * 1024
+    start_timeout: Annotated[Seconds, Meta(description="Seconds until a server must be ready.")] = 30.0
+    call_timeout: Annotated[Seconds, Meta(description="Seconds until a call must be answered.")] = 120.0
+    idle_timeout: Annotated[Seconds, Meta(description="Seconds without a call before a server is stopped.")] = 300.0
+    max_result_bytes: Annotated[Bytes, Meta(description="Largest message a server may send.")] = 16 * 1024 * 1024
     max_pages: Annotated[Count, Meta(description="Pages of tools read from one server.")] = 100
     max_tools: Annotated[Count, Meta(description="Tools taken from one server.")] = 10_000
 
 
-class StoreConfig(Table):
+class StoreConfig(Table, frozen=True, kw_only=True):
     """Where Pegboard keeps files."""
 
-    cache_dir: Annotated[str | None, Meta(description="Cached tool lists. Default: the platform's cache folder.")] = None
+    cache_dir: Annotated[str | None, Meta(description="Cached tool lists. Default: the platform's cache folder.")] = (
+        None
+    )
     state_dir: Annotated[str | None, Meta(description="Tokens. Default: the platform's state folder.")] = None
 
 
@@ -109,6 +115,8 @@ class ServerSpec(msgspec.Struct, frozen=True, kw_only=True):
     """Where its listing is cached, when not in the cache folder (plug-ins keep theirs beside the manifest)."""
     problem: str = ""
     """Why it cannot be used, when its configuration is wrong; the server is then in state `error`."""
+    variables: dict[str, tuple[str, ...]] = {}
+    """The environment variables each value was filled in from, by its key: `env.TOKEN`, `args[1]`, `url`."""
 
     @property
     def transport(self) -> Transport:
@@ -130,16 +138,9 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def cache_dir(self) -> Path:
         """The folder of cached listings."""
-        return Path(self.store.cache_dir) if self.store.cache_dir else _platform_dir("cache")
+        return Path(self.store.cache_dir) if self.store.cache_dir else user_folder("cache")
 
     @property
     def state_dir(self) -> Path:
         """The folder of tokens."""
-        return Path(self.store.state_dir) if self.store.state_dir else _platform_dir("state")
-
-
-def _platform_dir(kind: Literal["cache", "state"]) -> Path:
-    import platformdirs
-
-    dirs = platformdirs.PlatformDirs("pegboard", appauthor=False)
-    return dirs.user_cache_path if kind == "cache" else dirs.user_state_path
+        return Path(self.store.state_dir) if self.store.state_dir else user_folder("state")

@@ -1,0 +1,147 @@
+"""Finds, reads, stacks and checks all configuration, and gives one frozen `Config`.
+
+Layers, weakest first: what is built in, the user's file, the project's file, `PEGBOARD_*` variables, flags. Files
+named by `--config` or PEGBOARD_CONFIG take the place of the user's and the project's. Every problem of every layer
+is found before any is raised. Above: the command line and the engine. Below: the rest of this package.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from pegboard.config.check import check_layer, server_names
+from pegboard.config.layer import Findings, Layer, Stack
+from pegboard.config.model import Config, GatewayConfig, ServerSpec, StoreConfig, ToolsConfig
+from pegboard.config.places import expand_home, project_file, user_file
+from pegboard.config.problems import Problem
+from pegboard.config.read import read_layer
+from pegboard.config.resolve import anchored, resolve_server, with_defaults
+from pegboard.config.variables import override_layers, variable_layers
+from pegboard.errors import ConfigError
+
+FILES_VARIABLE = "PEGBOARD_CONFIG"
+
+
+class Examination(msgspec.Struct, frozen=True, kw_only=True):
+    """What configuration amounts to, and all that is wrong with it."""
+
+    config: Config
+    problems: tuple[Problem, ...] = ()
+
+
+def load(
+    *,
+    files: Sequence[Path] = (),
+    overrides: Sequence[str] = (),
+    environ: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+) -> Config:
+    """The configuration as files, variables and flags say; raises one ConfigError with every problem."""
+    examination = examine(files=files, overrides=overrides, environ=environ, cwd=cwd)
+    if examination.problems:
+        lines = tuple(map(str, examination.problems))
+        raise ConfigError("\n".join(lines), problems=lines, hint="`pegboard config schema` lists every key.")
+    return examination.config
+
+
+def examine(
+    *,
+    files: Sequence[Path] = (),
+    overrides: Sequence[str] = (),
+    environ: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+) -> Examination:
+    """As `load`, but the problems are part of the answer."""
+    environ = os.environ if environ is None else environ
+    folder = Path(cwd or _working_folder()).absolute()
+    findings = Findings()
+    stack = Stack()
+    layers = _file_layers(_chosen(files, environ, folder), environ, findings, stack)
+    names = tuple(stack.mentions)
+    for layer in (*variable_layers(environ, names, folder, findings), *override_layers(overrides, folder, findings)):
+        _lay(layer, stack, findings)
+    config = _config(stack, environ, findings)
+    read = tuple(layer.file for layer in layers if layer.file)
+    config = msgspec.structs.replace(config, files=read, warnings=tuple(findings.warnings))
+    return Examination(config=config, problems=_in_order(findings.problems))
+
+
+def _in_order(problems: list[Problem]) -> tuple[Problem, ...]:
+    """Each once, place by place in the order they were read, and from top to bottom."""
+    places = list(dict.fromkeys(problem.where for problem in problems))
+    rank = {where: number for number, where in enumerate(places)}
+    return tuple(sorted(dict.fromkeys(problems), key=lambda problem: (rank[problem.where], problem.line or 0)))
+
+
+def _working_folder() -> Path:
+    try:
+        return Path.cwd()
+    except OSError:  # it was deleted under us: there is no project then
+        return Path(os.sep)
+
+
+def _chosen(files: Sequence[Path], environ: Mapping[str, str], cwd: Path) -> list[Path]:
+    """The files to read, weakest first; those that are named must exist, the others may."""
+    named = [str(file) for file in files] or [
+        name for name in environ.get(FILES_VARIABLE, "").split(os.pathsep) if name
+    ]
+    if named:
+        return [cwd / expand_home(name, environ) for name in named]
+    user, project = user_file(environ), project_file(cwd)
+    found = [user] if os.path.lexists(user) else []
+    return [*found, project] if project and project not in found else found
+
+
+def _file_layers(paths: Iterable[Path], environ: Mapping[str, str], findings: Findings, stack: Stack) -> list[Layer]:
+    layers = []
+    for path in paths:
+        layer = read_layer(path, environ, findings)
+        if layer is not None:
+            _lay(layer, stack, findings)
+            layers.append(layer)
+    return layers
+
+
+def _lay(layer: Layer, stack: Stack, findings: Findings) -> None:
+    stack.lay(layer, check_layer(layer, findings), server_names(layer))
+
+
+def _config(stack: Stack, environ: Mapping[str, str], findings: Findings) -> Config:
+    tools = ToolsConfig(**_section(stack, "tools", environ))
+    gateway = GatewayConfig(**_section(stack, "gateway", environ))
+    store = StoreConfig(**_section(stack, "store", environ))
+    servers = {
+        name: resolve_server(name, said, stack.mentions[name], environ, findings)
+        for name, said in stack.servers().items()
+    }
+    servers |= _plugins(tools.plugin_dirs, servers, environ, findings)
+    servers = {name: with_defaults(spec, gateway) for name, spec in servers.items()}
+    return Config(servers=servers, tools=tools, gateway=gateway, store=store)
+
+
+def _section(stack: Stack, name: str, environ: Mapping[str, str]) -> dict[str, Any]:
+    """One table, with its paths made absolute."""
+    fields: dict[str, Any] = {}
+    for path, said in stack.table(name).items():
+        key, value, folder = str(path[0]), said.value, said.layer.folder
+        if key == "plugin_dirs":
+            value = tuple(anchored(text, folder, environ) for text in value)
+        elif key in {"cache_dir", "state_dir"}:
+            value = anchored(value, folder, environ)
+        fields[key] = value
+    return fields
+
+
+def _plugins(
+    folders: tuple[str, ...], servers: Mapping[str, ServerSpec], environ: Mapping[str, str], findings: Findings
+) -> dict[str, ServerSpec]:
+    if not folders:
+        return {}
+    from pegboard.config.plugins import scan
+
+    return scan(folders, servers, environ, findings)
