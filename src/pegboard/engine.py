@@ -57,9 +57,16 @@ class Engine:
     """A catalog that stays current, and the connections behind it. Use as `async with Engine(config) as engine`."""
 
     def __init__(
-        self, config: Config, *, files: Files | None = None, on_event: Callable[[Event], None] | None = None
+        self,
+        config: Config,
+        *,
+        files: Files | None = None,
+        on_event: Callable[[Event], None] | None = None,
+        refresh: bool | None = None,
     ) -> None:
+        """`refresh` says whether stale servers are asked in the background; by default the configuration does."""
         self.config = config
+        self._refreshes = config.gateway.background_refresh if refresh is None else refresh
         self._shelf = Shelf(config, files or DiskFiles())
         self._on_event = on_event
         self._prober = Prober()
@@ -89,6 +96,8 @@ class Engine:
         self._file_warnings = tuple(warnings)
         await self._probe()
         self._rebuild()
+        if self._refreshes:
+            self.refresh_in_background()
         return self
 
     async def __aexit__(self, *_: object) -> None:

@@ -67,10 +67,14 @@ def house(tmp_path: Path) -> House:
 
 
 def in_engine(
-    house: House, work: Callable[[Engine], Awaitable[None]], on_event: Callable[[Event], None] | None = None
+    house: House,
+    work: Callable[[Engine], Awaitable[None]],
+    on_event: Callable[[Event], None] | None = None,
+    *,
+    refresh: bool = False,
 ) -> None:
     async def scenario() -> None:
-        async with asyncio.timeout(30), Engine(house.config, on_event=on_event) as engine:
+        async with asyncio.timeout(30), Engine(house.config, on_event=on_event, refresh=refresh) as engine:
             await work(engine)
 
     asyncio.run(scenario())
@@ -243,14 +247,16 @@ def test_stale_servers_are_refreshed_in_the_background_and_fresh_ones_are_left_a
     refresh(house)
     house.add("stale")
 
+    updated = asyncio.Event()
+
     async def work(engine: Engine) -> None:
         assert engine.stale() == ["stale"]
-        engine.refresh_in_background()
+        assert set(engine.catalog.servers) == {"fresh", "stale"}
         assert "stale__echo" not in engine.catalog.tools
-        await asyncio.gather(*engine._refreshing.values())
+        await asyncio.wait_for(updated.wait(), 20)
         assert "stale__echo" in engine.catalog.tools
 
-    in_engine(house, work)
+    in_engine(house, work, lambda event: updated.set() if isinstance(event, ToolsUpdated) else None, refresh=True)
     assert house.starts("fresh") == 1
 
 

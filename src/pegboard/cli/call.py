@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _call(config: Config, args: argparse.Namespace) -> Json:
-    async with Engine(config) as engine:
+    async with Engine(config, refresh=False) as engine:
         tool = await engine.find(args.tool)
         arguments = _arguments(args.arguments, tool)
         context = CallContext(

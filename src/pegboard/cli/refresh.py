@@ -28,7 +28,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _refresh(config: Config, names: list[str], *, quiet: bool) -> tuple[list[Refreshed], tuple[str, ...]]:
-    async with Engine(config) as engine:
+    async with Engine(config, refresh=False) as engine:
         report = _Report(quiet=quiet)
         outcomes = await engine.refresh(names, on_done=report.done)
         report.finish(outcomes, engine)

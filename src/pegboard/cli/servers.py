@@ -102,7 +102,7 @@ def _live(config: Config) -> tuple[list[Row], tuple[str, ...]]:
     import asyncio
 
     async def ask() -> tuple[Catalog, list[Refreshed]]:
-        async with Engine(config) as engine:
+        async with Engine(config, refresh=False) as engine:
             outcomes = await engine.refresh()
             return engine.catalog, outcomes
 
