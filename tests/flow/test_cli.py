@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from tests.servers import plain_command
 
 BROKEN = "import sys; print('the licence has expired', file=sys.stderr); sys.exit(3)"

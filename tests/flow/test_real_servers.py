@@ -28,7 +28,7 @@ def with_servers(folder: Path, work: Callable[[Engine], Awaitable[None]], **serv
     )
 
     async def scenario() -> None:
-        async with asyncio.timeout(100), Engine(config) as engine:
+        async with asyncio.timeout(100), Engine(config, refresh=False) as engine:
             outcomes = await engine.refresh()
             assert {outcome.server: outcome.error for outcome in outcomes} == dict.fromkeys(servers, "")
             await work(engine)
