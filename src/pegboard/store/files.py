@@ -1,0 +1,125 @@
+"""Files on disk that are replaced whole or not at all, so that a crash leaves the old content or the new.
+
+Above: the catalog's cache says what the bytes mean and what a failure means. Below: the operating system.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import time
+from contextlib import suppress
+from pathlib import Path
+
+READ_CAP = 64 * 1024 * 1024
+_LEFTOVER_AGE = 3600.0
+_TEMP_PREFIX = ".pegboard-"
+_TEMP_SUFFIX = ".tmp"
+# Some file systems cannot sync a folder, and a folder may be writable yet unreadable: the rename still holds.
+_FOLDER_CANNOT_SYNC = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EBADF})
+
+
+class DiskFiles:
+    """The `Files` seam on the local disk."""
+
+    __slots__ = ("_read_cap",)
+
+    def __init__(self, read_cap: int = READ_CAP) -> None:
+        self._read_cap = read_cap
+
+    def read(self, path: Path) -> bytes:
+        """The whole file; refuses what is no regular file or is larger than the cap."""
+        # O_NONBLOCK: opening a FIFO that someone left there must not hang.
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        try:
+            found = os.fstat(fd)
+            if not stat.S_ISREG(found.st_mode):
+                raise OSError(errno.EINVAL, "Not a regular file", str(path))
+            return _read_all(fd, found.st_size, self._read_cap, path)
+        finally:
+            os.close(fd)
+
+    def write(self, path: Path, content: bytes) -> None:
+        """Replaces the file whole or not at all, durably; keeps its mode and follows symbolic links."""
+        target = Path(os.path.realpath(path))
+        folder = target.parent
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        temp = folder / f"{_TEMP_PREFIX}{os.urandom(8).hex()}{_TEMP_SUFFIX}"
+        try:
+            _write_new(temp, content, _mode_of(target))
+            temp.replace(target)
+        except BaseException:
+            with suppress(OSError):
+                temp.unlink()
+            raise
+        _sync_folder(folder)
+        _sweep(folder)
+
+
+def _read_all(fd: int, size: int, cap: int, path: Path) -> bytes:
+    if size > cap:
+        raise _too_large(size, cap, path)
+    content = os.read(fd, size + 1)
+    if len(content) == size:
+        return content
+    # The file grew or shrank since it was measured, or the kernel gave less than asked.
+    parts = [content]
+    total = len(content)
+    while part := os.read(fd, 1 << 20):
+        parts.append(part)
+        total += len(part)
+        if total > cap:
+            raise _too_large(total, cap, path)
+    return b"".join(parts)
+
+
+def _too_large(size: int, cap: int, path: Path) -> OSError:
+    return OSError(errno.EFBIG, f"File too large ({size} bytes, at most {cap} are read)", str(path))
+
+
+def _mode_of(target: Path) -> int | None:
+    """The mode to keep; refuses to replace what is no regular file, such as a device someone linked to."""
+    try:
+        found = target.stat()
+    except FileNotFoundError:
+        return None
+    if not stat.S_ISREG(found.st_mode):
+        raise OSError(errno.EINVAL, "Not a regular file", str(target))
+    return stat.S_IMODE(found.st_mode)
+
+
+def _write_new(temp: Path, content: bytes, mode: int | None) -> None:
+    fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        view = memoryview(content)
+        while view:
+            view = view[os.write(fd, view) :]
+        if mode is not None:
+            os.fchmod(fd, mode)
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _sync_folder(folder: Path) -> None:
+    try:
+        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+    except OSError as error:
+        if error.errno not in _FOLDER_CANNOT_SYNC:
+            raise
+
+
+def _sweep(folder: Path) -> None:
+    """Removes temp files that a killed process left behind; names are never reused, so old means dead."""
+    before = time.time() - _LEFTOVER_AGE
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.startswith(_TEMP_PREFIX) and entry.name.endswith(_TEMP_SUFFIX):
+                with suppress(OSError):
+                    if entry.stat(follow_symlinks=False).st_mtime < before:
+                        (folder / entry.name).unlink()
