@@ -18,9 +18,9 @@ Context = ServerRequestContext[dict[str, object]]
 Outcome = types.CallToolResult | types.InputRequiredResult
 
 
-def text(words: str, **more: bool) -> types.CallToolResult:
+def text(words: str, *, is_error: bool = False) -> types.CallToolResult:
     """A result that says something."""
-    return types.CallToolResult(content=[types.TextContent(text=words)], **more)
+    return types.CallToolResult(content=[types.TextContent(text=words)], is_error=is_error)
 
 
 class Tools:
@@ -97,7 +97,7 @@ class Tools:
             reply = await context.session.elicit_form(question.message, SCHEMA, context.request_id)
             return _greeting(reply)
         if params.request_state != "asked":
-            asks = {"who": types.ElicitRequest(params=question)}
+            asks: types.InputRequests = {"who": types.ElicitRequest(params=question)}
             return types.InputRequiredResult(input_requests=asks, request_state="asked")
         given = (params.input_responses or {})["who"]
         assert isinstance(given, types.ElicitResult)

@@ -47,7 +47,7 @@ class Board:
         self.desks: list[Desk] = []
         self.cancellations = 0
         self.waiting: list[tuple[Desk, Asked]] = []
-        self.tools = [
+        self.tools: list[Json] = [
             {"name": name, "inputSchema": {"type": "object"}}
             for name in ("echo", "fail", "refuse", "count", "wait", "cancelled", "ask", "grow", "whoami")
         ]
@@ -59,8 +59,12 @@ class Board:
         return next((tool["inputSchema"] for tool in self.tools if tool["name"] == name), None)
 
     def cancelled(self) -> None:
-        """Somebody's request was cancelled: tells who waits to hear it."""
+        """Somebody's request was cancelled."""
         self.cancellations += 1
+        self.settle()
+
+    def settle(self) -> None:
+        """Tells of each cancellation to one of those who wait to hear of it."""
         while self.waiting and self.cancellations:
             desk, asked = self.waiting.pop()
             self.cancellations -= 1
@@ -181,9 +185,7 @@ class Desk:
 
     def _tool_cancelled(self, asked: Asked, arguments: Json) -> None:
         self._board.waiting.append((self, asked))
-        if self._board.cancellations:
-            self._board.cancellations -= 1
-            self._board.cancelled()
+        self._board.settle()
 
     def _tool_grow(self, asked: Asked, arguments: Json) -> None:
         self._board.tools.append({"name": arguments["name"], "inputSchema": {"type": "object"}})
@@ -216,7 +218,12 @@ class Desk:
 def main() -> None:
     """Serves standard input and output until the input ends."""
     era = sys.argv[sys.argv.index("--era") + 1] if "--era" in sys.argv else "both"
-    desk = Desk(Board(era), lambda out: os.write(1, out.data + b"\n") and None)
+
+    def write(out: Out) -> None:
+        sys.stdout.buffer.write(out.data + b"\n")
+        sys.stdout.buffer.flush()
+
+    desk = Desk(Board(era), write)
     decoder = LineDecoder(1_000_000)
     while data := os.read(0, 65536):
         for line in decoder.feed(data):

@@ -146,7 +146,7 @@ class ClientSide:
                 return _discovered(reply, mutual) if mutual else None
             offered = _offered(reply)
             mutual = _mutual(offered)
-            if mutual and mutual != version:
+            if mutual:  # even when it is the one we spoke: servers are told to be asked again in what they advertise
                 version = mutual
                 continue
             if offered and not any(era_of(each) for each in offered):

@@ -33,7 +33,7 @@ def request_headers(version: str, method: str, params: Json, mirrored: Mirrored 
         headers["Mcp-Name"] = encode_value(named)
     arguments = params.get("arguments")
     for path, name in mirrored:
-        value = _at(arguments, path)
+        value = value_at(arguments, path)
         if value is not None:
             headers[f"Mcp-Param-{name}"] = encode_value(value)
     return headers
@@ -59,7 +59,8 @@ def decode_value(text: str) -> str | None:
         return None
 
 
-def _at(arguments: Any, path: tuple[str, ...]) -> str | int | bool | None:
+def value_at(arguments: Any, path: tuple[str, ...]) -> str | int | bool | None:
+    """The argument at a path, when it is there and of a kind that a header can carry."""
     for key in path:
         arguments = arguments.get(key) if isinstance(arguments, dict) else None
     if isinstance(arguments, float) and arguments.is_integer():

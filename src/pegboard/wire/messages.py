@@ -71,6 +71,7 @@ class _Envelope(msgspec.Struct):
 
 _ENVELOPE = msgspec.json.Decoder(_Envelope)
 _BATCH = msgspec.json.Decoder(list[msgspec.Raw])
+_FIELDS: msgspec.json.Decoder[Json] = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _ANY: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
 _ENCODER = msgspec.json.Encoder()
 
@@ -118,7 +119,7 @@ def _mend(data: bytes) -> bytes:
 
 
 def _classify(envelope: _Envelope) -> Message:
-    identity = _request_id(envelope.id)
+    identity = request_id(envelope.id)
     if isinstance(envelope.method, str):
         params = envelope.params if isinstance(envelope.params, msgspec.Raw) else EMPTY
         if envelope.id is msgspec.UNSET:
@@ -134,10 +135,11 @@ def _classify(envelope: _Envelope) -> Message:
     raise NotJsonRpc("neither a method, a result nor an error")
 
 
-def _request_id(value: object) -> RequestId | None:
+def request_id(value: object) -> RequestId | None:
+    """A value as a request id (or a progress token), or None when it is none."""
     if isinstance(value, float) and value.is_integer():
         return int(value)
-    return value if isinstance(value, int | str) else None
+    return value if isinstance(value, int | str) and not isinstance(value, bool) else None
 
 
 def _read_error(raw: msgspec.Raw) -> RpcError:
@@ -163,6 +165,12 @@ def read_object(raw: msgspec.Raw | bytes) -> Json:
     if not isinstance(value, dict):
         raise NotJsonRpc(f"expected an object, got {type(value).__name__}")
     return value
+
+
+def read_fields(raw: msgspec.Raw | bytes) -> Json:
+    """The fields of a raw object, each still raw, so that one can be added without touching the others."""
+    fields: Json = _decode(_FIELDS, raw)
+    return fields
 
 
 def encode_request(identity: RequestId, method: str, params: Json | msgspec.Raw | None = None) -> bytes:
@@ -195,6 +203,8 @@ def encode_error(identity: RequestId | None, error: RpcError) -> bytes:
 
 
 def _line(message: Json) -> bytes:
-    # Raw parts are passed on as they came; if someone indented them, the newlines would end the frame too early.
+    # Raw parts are passed on as they came. Newlines in them would end the frame too early, bad UTF-8 kills readers.
     data = _ENCODER.encode(message)
-    return data.replace(b"\n", b" ").replace(b"\r", b" ") if b"\n" in data or b"\r" in data else data
+    if b"\n" in data or b"\r" in data:
+        data = data.replace(b"\n", b" ").replace(b"\r", b" ")
+    return data if data.isascii() else data.decode("utf-8", "replace").encode()

@@ -34,7 +34,9 @@ class SseDecoder:
         self._data = bytearray()  # the event under way: its data lines, each with a newline
         self._event = ""
         self._retry: int | None = None
+        self._id: str | None = None
         self.last_id: str | None = None
+        """The id of the last event that came whole: where a cut stream is to be resumed."""
 
     def feed(self, data: bytes) -> list[SseEvent]:
         """The events that `data` completes."""
@@ -77,7 +79,7 @@ class SseDecoder:
         elif field == b"event":
             self._event = value.decode("utf-8", "replace")
         elif field == b"id" and b"\0" not in value:
-            self.last_id = value.decode("utf-8", "replace")
+            self._id = value.decode("utf-8", "replace")
         elif field == b"retry" and value.isdigit():
             self._retry = int(value[:9])
         return None
@@ -85,6 +87,7 @@ class SseDecoder:
     def _dispatch(self) -> SseEvent | None:
         data, event, retry = self._data, self._event, self._retry
         self._data, self._event, self._retry = bytearray(), "", None
+        self.last_id = self._id
         if not data and retry is None:
             return None
         return SseEvent(bytes(data[:-1]), event or "message", self.last_id, retry)
