@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.servers import plain_command
 
 from pegboard.catalog.cache import cache_path
 from pegboard.config.model import Config, GatewayConfig, Requires, ServerConfig, ServerSpec, StoreConfig, ToolsConfig
@@ -17,6 +16,7 @@ from pegboard.engine import Engine, load_catalog
 from pegboard.errors import PegboardError, ServerNotFound, ServerUnavailable, ToolNotFound
 from pegboard.telemetry.events import Event, ToolsUpdated
 from pegboard.types import CallContext, Progress, ServerState
+from tests.servers import plain_command
 
 ERAS = ["legacy", "modern"]
 

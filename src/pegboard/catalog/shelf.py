@@ -28,9 +28,6 @@ class LastError(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds since the epoch."""
 
 
-_last_error: msgspec.json.Decoder[LastError | None] = msgspec.json.Decoder(LastError | None)
-
-
 class Shelf:
     """The files of one configuration's servers."""
 
@@ -69,7 +66,7 @@ class Shelf:
     def error_of(self, spec: ServerSpec) -> LastError | None:
         """Why the last try failed, if it did."""
         try:
-            return _last_error.decode(self._files.read(self._error_path(spec)))
+            return msgspec.json.decode(self._files.read(self._error_path(spec)), type=LastError | None)
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
             return None
 

@@ -6,6 +6,8 @@ Below: a `Link` (stdio, HTTP, legacy SSE) and the pure `ClientSide`. Above: `ser
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import re
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -14,6 +16,7 @@ import msgspec
 import pegboard
 from pegboard.errors import (
     CallTimeout,
+    ConnectionLost,
     LimitExceeded,
     ProtocolViolation,
     RemoteError,
@@ -24,7 +27,7 @@ from pegboard.types import CallContext, Json, Progress
 from pegboard.upstream.link import Link, Outgoing, TurnedDown
 from pegboard.upstream.pending import Pending
 from pegboard.wire.client import Agreement, CannotAgree, ClientSide, NoAnswer, Reply, Step
-from pegboard.wire.framing import Oversized, answered_id
+from pegboard.wire.framing import EDGE, Oversized, answered_id
 from pegboard.wire.http import Mirrored
 from pegboard.wire.messages import (
     INTERNAL_ERROR,
@@ -42,9 +45,14 @@ from pegboard.wire.versions import Era, era_of
 
 PROBE_SECONDS = 5.0
 MAX_QUESTIONS = 16
+MAX_POSTS = 64
+"""Messages nobody waits for that may wait for the server to read."""
 MAX_ROUNDS = 16
 ASKS: Json = {"elicitation": {"form": {}, "url": {}}}
 LISTEN_RETRIES = 5
+LISTEN_LASTS = 10.0
+CLOSE_SECONDS = 1.0
+_NOT_AN_ANSWER = re.compile(rb'\s*\{\s*(?:"(?:jsonrpc|id)"\s*:\s*(?:"[^"]*"|\d+)\s*,\s*)*"method"\s*:')
 
 
 class Connection:
@@ -60,14 +68,18 @@ class Connection:
         self._questions = 0
         self._listening: int | None = None
         self._lost_requests = False
+        self._probe_seconds = PROBE_SECONDS
         self.over: asyncio.Future[ServerError] = asyncio.get_running_loop().create_future()
         """Resolves, with the reason, when nothing can be asked any more."""
+        self.lost_at_probe = False
+        """It ended when it was asked what it speaks: it may be one that insists on `initialize` first."""
 
     # ── opening and closing ──────────────────────────────────────────────────────────────────────────────────────
 
-    async def open(self, known_version: str) -> Agreement:
+    async def open(self, known_version: str, probe_seconds: float = PROBE_SECONDS) -> Agreement:
         """Opens the link and agrees on a version."""
         await self._link.open(self)
+        self._probe_seconds = probe_seconds
         steps = self._side.negotiate(ASKS, known_version)
         try:
             step = next(steps)
@@ -88,12 +100,15 @@ class Connection:
             await self._link.send(Outgoing(data=data, version=step.version, method=step.method))
             return {}
         try:
-            timeout = PROBE_SECONDS if step.is_probe else None
+            timeout = self._probe_seconds if step.is_probe else None
             return await self._ask(step.method, step.params, timeout=timeout, version=step.version)
         except RemoteError as error:
             return RpcError(error.code, error.remote_message, error.data)
         except CallTimeout:
             return NoAnswer()
+        except ConnectionLost:
+            self.lost_at_probe = step.is_probe
+            raise
         except (TurnedDown, ProtocolViolation) as error:
             if not step.is_probe:
                 raise
@@ -101,16 +116,33 @@ class Connection:
 
     async def close(self) -> None:
         """Ends the link; whatever is still under way fails."""
-        for task in self._tasks:
+        self.closed(ConnectionLost(self._server, "it was stopped"))
+        tasks = list(self._tasks)
+        for task in tasks:
             task.cancel()
         await self._link.close()
-        self.closed(ServerError(self._server, "the connection was closed"))
+        if tasks:  # a caller's code that answers a question may not heed that it is cancelled
+            await asyncio.wait(tasks, timeout=CLOSE_SECONDS)
 
     @property
     def agreement(self) -> Agreement:
         """What was agreed; only after `open`."""
         assert self._side.agreement is not None
         return self._side.agreement
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a caller waits for an answer."""
+        return any(self.awaits(identity) for identity in self._pending if identity != self._listening)
+
+    async def finish(self) -> None:
+        """Waits for the answers that callers still wait for, then closes."""
+        try:
+            waiting = {each.future for identity, each in self._pending.items() if identity != self._listening}
+            if waiting:
+                await asyncio.wait(waiting)
+        finally:
+            await self.close()
 
     @property
     def ended_cleanly(self) -> bool:
@@ -139,13 +171,14 @@ class Connection:
 
     async def _answers(self, result: Json, context: CallContext) -> Json:
         asked = result.get("inputRequests") or {}
+        if not isinstance(asked, dict) or len(asked) > MAX_QUESTIONS or not all(map(_is_question, asked.values())):
+            raise ProtocolViolation(self._server, "it asks for input in a way that cannot be understood")
         if asked and context.on_ask is None:
             raise ProtocolViolation(self._server, "it asks for input, and nobody is there to give it")
         answers = {}
         for key, question in asked.items():
-            method, params = str(question.get("method")), question.get("params")
             assert context.on_ask is not None
-            answers[key] = await context.on_ask(method, params if isinstance(params, dict) else {})
+            answers[key] = await context.on_ask(question["method"], question.get("params") or {})
         retry: Json = {"inputResponses": answers} if answers else {}
         return {**retry, "requestState": result["requestState"]} if "requestState" in result else retry
 
@@ -194,43 +227,54 @@ class Connection:
 
     async def _exchange(self, message: Outgoing, context: CallContext, timeout: float | None) -> msgspec.Raw:
         assert message.id is not None
-        pending = Pending(asyncio.get_running_loop().create_future(), context, timeout)
+        loop = asyncio.get_running_loop()
+        pending = Pending(loop.create_future(), context, timeout, loop.time())
         self._pending[message.id] = pending
+        sent = False
         try:
             async with asyncio.timeout(timeout) as pending.clock:
                 await self._link.send(message)
+                sent = True
                 return await pending.future
-        except TimeoutError:
-            await self._give_up(message, f"no answer within {timeout:g} s")
-            raise CallTimeout(
-                self._server,
-                f"no answer to {message.method} within {timeout:g} s",
-                hint=f"If it needs longer, raise `call_timeout` of servers.{self._server}.",
-            ) from None
-        except asyncio.CancelledError:
-            await self._give_up(message, "the caller cancelled")
-            raise
+        except (TimeoutError, asyncio.CancelledError) as error:
+            is_late = isinstance(error, TimeoutError)
+            if sent:
+                self._give_up(message, "no answer in time" if is_late else "the caller cancelled")
+            if not is_late:
+                raise
+            raise self._late(message, pending, sent=sent) from None
         finally:
+            self._side.forget(message.id)
             del self._pending[message.id]
 
-    async def _give_up(self, message: Outgoing, reason: str) -> None:
+    def _late(self, message: Outgoing, pending: Pending, *, sent: bool) -> CallTimeout:
+        limit = pending.limit(asyncio.get_running_loop().time())
+        if not sent:
+            return CallTimeout(self._server, f"it did not take {message.method} within {limit:g} s: it reads no input")
+        return CallTimeout(
+            self._server,
+            f"no answer to {message.method} within {limit:g} s",
+            hint=f"If it needs longer, raise `call_timeout` of servers.{self._server}.",
+        )
+
+    def _give_up(self, message: Outgoing, reason: str) -> None:
         assert message.id is not None
-        self._side.forget(message.id)
         if self._link.abandon(message.id) or message.method == "initialize" or self.over.done():
             return
         data = self._side.notification("notifications/cancelled", {"requestId": message.id, "reason": reason})
         # Telling the server is a courtesy: it must not hold up the caller, who is on the way out.
-        self._spawn(self._link.send(Outgoing(data=data, version=message.version, method="notifications/cancelled")))
+        self._post(Outgoing(data=data, version=message.version, method="notifications/cancelled"))
 
     # ── what arrives: the link's inbox ───────────────────────────────────────────────────────────────────────────
 
     def message(self, data: bytes, origin: int | None = None) -> None:
-        """A frame. What is not JSON-RPC is ignored, unless it can only be the answer to `origin`."""
+        """A frame. What is not JSON-RPC is ignored, unless one can tell which request it answers."""
         try:
             messages = self._side.receive(data)
         except NotJsonRpc as error:
-            if origin is not None:
-                self.failed(origin, ProtocolViolation(self._server, f"its answer is not JSON-RPC: {error}"))
+            answered = answered_id(Oversized(len(data), data[:EDGE], data[-EDGE:])) if origin is None else origin
+            if answered is not None:
+                self.failed(answered, ProtocolViolation(self._server, f"its answer is not JSON-RPC: {error}"))
             return
         for message in messages:
             if isinstance(message, Response):
@@ -253,15 +297,16 @@ class Connection:
     def oversized(self, line: Oversized) -> None:
         """A dropped frame fails the call it answered; when that cannot be told, every call that waits."""
         identity = answered_id(line)
-        concerned = [identity] if identity in self._pending else list(self._pending)
-        for each in concerned:
-            if each is not None and each != self._listening:
+        if identity is None and _NOT_AN_ANSWER.match(line.head):
+            return
+        for each in list(self._pending) if identity is None else [identity]:
+            if each != self._listening:
                 self.failed(each, self._too_large(line.size))
 
     def _too_large(self, size: int) -> LimitExceeded:
         return LimitExceeded(
             self._server,
-            f"it sent a message of {size:,} bytes, over its limit",
+            f"it sent a message of at least {size:,} bytes, over its limit",
             hint=f"If that is wanted, raise `max_result_bytes` of servers.{self._server}.",
         )
 
@@ -271,6 +316,16 @@ class Connection:
         self._side.forget(request_id)
         if pending is not None and not pending.future.done():
             pending.future.set_exception(error)
+
+    def awaits(self, request_id: int) -> bool:
+        """Whether somebody still waits for the answer to this request."""
+        pending = self._pending.get(request_id)
+        return pending is not None and not pending.future.done()
+
+    def retired(self, error: ServerError) -> None:
+        """Nothing new is asked here any more; what is under way goes on."""
+        if not self.over.done():
+            self.over.set_result(error)
 
     def closed(self, error: ServerError) -> None:
         """The link is gone: everything that waits fails with the reason."""
@@ -289,8 +344,6 @@ class Connection:
             self._on_tools_changed()
 
     def _progressed(self, notification: Notification) -> None:
-        if not any(each.context.on_progress for each in self._pending.values()):
-            return
         params = _lenient(notification.params)
         token, progress = params.get("progressToken"), params.get("progress")
         pending = self._pending.get(token) if isinstance(token, int) else None
@@ -298,53 +351,75 @@ class Connection:
             return
         total, text = params.get("total"), params.get("message")
         pending.extend(asyncio.get_running_loop().time())
-        pending.context.on_progress(
-            Progress(progress, total if isinstance(total, int | float) else None, text if isinstance(text, str) else "")
+        told = Progress(
+            progress, total if isinstance(total, int | float) else None, text if isinstance(text, str) else ""
         )
+        try:
+            pending.context.on_progress(told)
+        except Exception as error:  # noqa: BLE001  the caller's code failed: its call fails with that, and nobody else's
+            if not pending.future.done():
+                pending.future.set_exception(error)
 
     def _asked(self, request: Request, origin: int | None) -> None:
+        if era_of(self._spoken()) is Era.STATELESS:
+            return  # there servers may not ask, and answers may not be sent
         if request.method == "ping":
             self._reply(encode_result(request.id, {}))
             return
-        asker = self._who_answers(origin)
-        if asker is None or self._questions >= MAX_QUESTIONS:
-            reason = "Nobody is there to answer" if asker is None else "Too many questions at once"
-            self._reply(encode_error(request.id, RpcError(METHOD_NOT_FOUND, f"{reason}: {request.method}")))
+        able = self._who_answers(origin)
+        if len(able) == 1 and self._questions < MAX_QUESTIONS:
+            self._questions += 1
+            self._spawn(self._put_question(request, able[0]))
             return
-        self._questions += 1
-        self._spawn(self._put_question(request, asker))
+        # On stdio nothing says which call a question belongs to. Two possible callers: asking the wrong
+        # person would be worse than asking nobody.
+        reason = "Nobody is there to answer" if not able else "It is not clear which call this belongs to"
+        if len(able) == 1:
+            reason = "Too many questions at once"
+        self._reply(encode_error(request.id, RpcError(METHOD_NOT_FOUND, f"{reason}: {request.method}")))
 
-    def _who_answers(self, origin: int | None) -> Pending | None:
+    def _who_answers(self, origin: int | None) -> list[Pending]:
         if origin is not None and origin in self._pending:
             candidates = [self._pending[origin]]
         else:
             candidates = list(self._pending.values())
-        able = [each for each in candidates if each.context.on_ask is not None]
-        # On stdio nothing says which call a question belongs to. Two possible callers: asking the wrong
-        # person would be worse than asking nobody.
-        return able[0] if len(able) == 1 else None
+        return [each for each in candidates if each.context.on_ask is not None]
 
     async def _put_question(self, request: Request, asker: Pending) -> None:
         assert asker.context.on_ask is not None
-        asker.hold()
+        loop = asyncio.get_running_loop()
+        asker.hold(loop.time())
+        asking = asyncio.ensure_future(asker.context.on_ask(request.method, _lenient(request.params)))
         try:
-            answer = await asker.context.on_ask(request.method, _lenient(request.params))
-            self._reply(encode_result(request.id, answer))
+            ends: set[asyncio.Future[Any]] = {asking, asker.future}
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+            if not asking.done():
+                raise LookupError("the call this belonged to is over")
+            self._reply(encode_result(request.id, asking.result()))
         except Exception as error:  # noqa: BLE001  the caller's code failed; the server must still get an answer
             self._reply(encode_error(request.id, RpcError(INTERNAL_ERROR, f"{type(error).__name__}: {error}")))
         finally:
+            asking.cancel()
             self._questions -= 1
-            asker.release(asyncio.get_running_loop().time())
+            asker.release(loop.time())
 
     def _reply(self, data: bytes) -> None:
-        if len(self._tasks) < 4 * MAX_QUESTIONS:  # a server that asks without reading gets no more answers
-            self._spawn(self._link.send(Outgoing(data=data, version=self._spoken())))
+        self._post(Outgoing(data=data, version=self._spoken()))
+
+    def _post(self, message: Outgoing) -> None:
+        if len(self._tasks) < MAX_POSTS:  # a server that asks without reading gets no more answers
+            self._spawn(self._send_quietly(message))
+
+    async def _send_quietly(self, message: Outgoing) -> None:
+        # Nobody waits for these: what goes wrong with the link reaches the callers by their own requests.
+        with contextlib.suppress(ServerError):
+            await self._link.send(message)
 
     def _spoken(self) -> str:
         return self._side.agreement.version if self._side.agreement else ""
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.ensure_future(_quietly(work))
+        task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -358,7 +433,10 @@ class Connection:
 
     async def _listen(self) -> None:
         """Keeps a subscription open while the connection lasts; a server that refuses it is left alone."""
-        for attempt in range(LISTEN_RETRIES):
+        clock = asyncio.get_running_loop().time
+        attempt = 0
+        while attempt < LISTEN_RETRIES:
+            began = clock()
             self._listening = self._side.next_id
             try:
                 await self._ask("subscriptions/listen", {"notifications": {"toolsListChanged": True}}, timeout=None)
@@ -369,7 +447,15 @@ class Connection:
                     return
             finally:
                 self._listening = None
+            # Streams that are cut now and then are how networks are; only one that never lasts is given up.
+            attempt = 0 if clock() - began >= LISTEN_LASTS else attempt + 1
             await asyncio.sleep(2**attempt)
+
+
+def _is_question(value: Any) -> bool:
+    if not isinstance(value, dict) or not isinstance(value.get("method"), str):
+        return False
+    return isinstance(value.get("params") or {}, dict)
 
 
 def _lenient(raw: msgspec.Raw) -> Json:
@@ -377,11 +463,3 @@ def _lenient(raw: msgspec.Raw) -> Json:
         return read_object(raw)
     except NotJsonRpc:
         return {}
-
-
-async def _quietly(work: Coroutine[Any, Any, None]) -> None:
-    # Nobody waits for these: what goes wrong with the link reaches the callers by their own requests.
-    try:
-        await work
-    except ServerError:
-        return

@@ -2,7 +2,8 @@
 
 Pegboard holds the write end of this process's stdin and says which process groups it started and stopped. When that
 pipe closes, however Pegboard ended, every group that is still known is killed, and so is every process that carries
-the spawn mark in its environment: that finds daemons which moved to a session of their own.
+the spawn mark in its environment: that finds daemons which moved to a session of their own. A child that was being
+started when Pegboard was killed still holds that pipe, and lets go of it when it has its own, marked environment.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import signal
 import sys
 
 MARK = "PEGBOARD_SPAWN"
+MOST_PASSES = 10
 
 
 def main() -> None:
@@ -29,7 +31,8 @@ def main() -> None:
             groups.add(int(words[0]))
         else:
             groups.discard(int(words[0]))
-            sweep(words[1])
+            for mark in words[1:]:
+                sweep(mark)
     for group in groups:
         with contextlib.suppress(OSError):
             os.killpg(group, signal.SIGKILL)
@@ -37,17 +40,25 @@ def main() -> None:
 
 
 def sweep(mark: str) -> None:
-    """Kills every process whose environment carries the mark; twice, for those that fork meanwhile."""
+    """Kills every process whose environment carries the mark; again while there are any, for some fork meanwhile."""
     needle = f"{MARK}={mark}".encode()
-    for _ in range(2):
-        for entry in _process_ids():
-            try:
-                with open(f"/proc/{entry}/environ", "rb") as environ:  # noqa: PTH123  pathlib would double the start-up
-                    marked = any(_matches(each, needle) for each in environ.read().split(b"\0"))
-                if marked:
-                    os.kill(int(entry), signal.SIGKILL)
-            except OSError:
-                continue
+    for number in range(MOST_PASSES):
+        if not _sweep_once(needle) and number:
+            return
+
+
+def _sweep_once(needle: bytes) -> bool:
+    found = False
+    for entry in _process_ids():
+        try:
+            with open(f"/proc/{entry}/environ", "rb") as environ:  # noqa: PTH123  pathlib would double the start-up
+                marked = any(_matches(each, needle) for each in environ.read().split(b"\0"))
+            if marked:
+                found = True
+                os.kill(int(entry), signal.SIGKILL)
+        except OSError:
+            continue
+    return found
 
 
 def _matches(variable: bytes, needle: bytes) -> bool:

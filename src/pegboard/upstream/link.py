@@ -6,7 +6,7 @@ from typing import Protocol
 
 import msgspec
 
-from pegboard.errors import ConnectionLost, ServerError
+from pegboard.errors import AuthRequired, ConnectionLost, ServerError
 from pegboard.types import Json
 from pegboard.wire.framing import Oversized
 from pegboard.wire.http import Mirrored
@@ -29,13 +29,27 @@ class Outgoing(msgspec.Struct, frozen=True, kw_only=True):
 class TurnedDown(ServerError):
     """The server did not serve the request at all: an HTTP status instead of an answer."""
 
-    def __init__(self, server: str, status: int, phrase: str) -> None:
-        super().__init__(server, f"it answered HTTP {status} {phrase}".rstrip())
+    def __init__(self, server: str, status: int, phrase: str, *, hint: str = "") -> None:
+        super().__init__(server, f"it answered HTTP {status} {phrase}".rstrip(), hint=hint)
         self.status = status
+
+
+class Forbidden(AuthRequired):
+    """The server knows us and does not allow this one thing; other requests may be served."""
+
+
+class Unreachable(ConnectionLost):
+    """Nobody accepts connections where the server should be; the request was not sent."""
 
 
 class SessionExpired(ConnectionLost):
     """The server forgot our session and did not serve the request: it may be asked again on a new one."""
+
+
+def ends_connection(error: ServerError) -> bool:
+    """Whether asking for something else on the same connection is no use either."""
+    refused = isinstance(error, AuthRequired) and not isinstance(error, Forbidden)
+    return refused or isinstance(error, SessionExpired | Unreachable)
 
 
 class Inbox(Protocol):
@@ -51,6 +65,14 @@ class Inbox(Protocol):
 
     def failed(self, request_id: int, error: ServerError) -> None:
         """This request will get no answer."""
+        ...
+
+    def awaits(self, request_id: int) -> bool:
+        """Whether somebody still waits for the answer to this request."""
+        ...
+
+    def retired(self, error: ServerError) -> None:
+        """Nothing new can be asked here; what is under way goes on."""
         ...
 
     def closed(self, error: ServerError) -> None:

@@ -7,7 +7,7 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
-from pegboard.errors import LimitExceeded, ProtocolViolation, RemoteError
+from pegboard.errors import CallTimeout, LimitExceeded, ProtocolViolation, RemoteError
 from pegboard.types import Json, Listing
 from pegboard.upstream.connection import Connection
 from pegboard.wire.messages import METHOD_NOT_FOUND, NotJsonRpc, read
@@ -15,6 +15,9 @@ from pegboard.wire.paging import Pages
 
 PAGES_PER_RESULT = 4
 """All pages together may be this many times as large as one message."""
+LONGEST_LISTING = 4
+"""All pages together may take this many times as long as one call."""
+MOST_MS = 2**53
 BREATHE = 200
 """Definitions decoded before other work gets a turn."""
 LONGEST_INSTRUCTIONS = 16 * 1024
@@ -42,11 +45,18 @@ async def list_all(server: str, connection: Connection, limits: ListLimits) -> L
     budget = PAGES_PER_RESULT * limits.max_result_bytes
     params: Json = {}
     cursor: str | None = ""
+    loop = asyncio.get_running_loop()
+    longest = LONGEST_LISTING * limits.call_timeout
+    deadline = loop.time() + longest
     while cursor is not None:
+        timeout = min(limits.call_timeout, deadline - loop.time())
+        if timeout <= 0:
+            raise CallTimeout(server, f"its list of tools did not come to an end within {longest:g} s")
         try:
-            raw = await connection.request_raw("tools/list", params, timeout=limits.call_timeout)
+            raw = await connection.request_raw("tools/list", params, timeout=timeout)
         except RemoteError as error:
-            if error.code == METHOD_NOT_FOUND and not pages.entries:
+            # A server that never spoke of tools has none; one that did has lost them, and that is an error.
+            if error.code == METHOD_NOT_FOUND and "tools" not in connection.agreement.capabilities:
                 return _listing(connection, [], {}, ["it has no tools"])
             raise
         budget -= memoryview(raw).nbytes
@@ -54,6 +64,8 @@ async def list_all(server: str, connection: Connection, limits: ListLimits) -> L
             raise LimitExceeded(server, "its list of tools is larger than all its pages may be")
         cursor = pages.add(_page(server, raw))
         params = {"cursor": cursor}
+    if pages.first.get("tools") is None:
+        raise ProtocolViolation(server, "its answer to tools/list has no list of tools")
     tools, odd = await _definitions(pages.entries)
     warnings = [*pages.warnings, *([f"{odd} entries of its list are not tools"] if odd else [])]
     return _listing(connection, tools, pages.first, warnings)
@@ -102,7 +114,7 @@ def _listing(connection: Connection, tools: list[Json], first: Json, warnings: l
         server_version=agreement.server_version[:256],
         protocol_version=agreement.version,
         instructions=agreement.instructions[:LONGEST_INSTRUCTIONS],
-        ttl_ms=max(0, int(ttl)) if isinstance(ttl, int | float) else None,
+        ttl_ms=int(min(max(0, ttl), MOST_MS)) if isinstance(ttl, int | float) and not isinstance(ttl, bool) else None,
         cache_scope=scope,
         warnings=tuple(warnings),
     )

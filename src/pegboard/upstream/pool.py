@@ -9,12 +9,10 @@ from collections.abc import Callable, Mapping
 from pegboard.config.model import Config, ServerSpec
 from pegboard.errors import ServerNotFound, ServerUnavailable
 from pegboard.types import Json, ServerState
+from pegboard.upstream.guard_client import Guard
 from pegboard.upstream.link import Link
-from pegboard.upstream.process import Guard
 from pegboard.upstream.server import Limits, Server, Surroundings
 from pegboard.upstream.stdio import StdioLink
-
-Ignore = Callable[..., None]
 
 
 class Pool:
@@ -40,6 +38,7 @@ class Pool:
             on_tools_changed=on_tools_changed,
             schema_of=schema_of,
             known_version=known_version,
+            sign_in_of=self._sign_in_of,
         )
         self._servers = {
             name: Server(spec, Limits.of(spec, config.gateway), around)
@@ -64,8 +63,13 @@ class Pool:
 
     async def close(self) -> None:
         """Ends every server, then the guard, which sweeps up what they left."""
-        await asyncio.gather(*(server.stop() for server in self._servers.values()))
-        await asyncio.to_thread(self._guard.close)
+        await asyncio.gather(*(server.close() for server in self._servers.values()))
+        await self._guard.close()
+
+    def _sign_in_of(self, spec: ServerSpec) -> object:
+        from pegboard.upstream.tokens import sign_in_mark
+
+        return sign_in_mark(spec, self._config.state_dir)
 
     def _links(self, spec: ServerSpec, limits: Limits) -> list[Link]:
         if spec.transport == "stdio":

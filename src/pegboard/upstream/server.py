@@ -18,6 +18,7 @@ from pegboard.errors import (
     AuthRequired,
     ConnectionLost,
     PegboardError,
+    ProtocolViolation,
     RemoteError,
     ServerError,
     ServerUnavailable,
@@ -25,14 +26,16 @@ from pegboard.errors import (
 )
 from pegboard.types import CallContext, Json, Listing, ServerState
 from pegboard.upstream.backoff import Backoff
-from pegboard.upstream.connection import Connection
-from pegboard.upstream.link import Link, SessionExpired, TurnedDown
+from pegboard.upstream.connection import PROBE_SECONDS, Connection
+from pegboard.upstream.link import Link, SessionExpired, TurnedDown, Unreachable
 from pegboard.upstream.listing import list_all
 from pegboard.wire.http import Mirrored, mirrored_arguments
 from pegboard.wire.messages import HEADER_MISMATCH
-from pegboard.wire.versions import Era
+from pegboard.wire.versions import NEWEST_HANDSHAKE, Era
 
 T = TypeVar("T")
+PROBE_SHARE = 0.3
+"""The part of the time to start in which a server must say what it speaks, before it is asked in the older way."""
 LEGACY_STATUSES = (400, 404, 405)
 """How a legacy SSE server turns a POST down."""
 
@@ -73,6 +76,8 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     """The input schema of a tool, as last known; for arguments that HTTP mirrors into headers."""
     known_version: Callable[[str], str]
     """The protocol revision a server spoke last time."""
+    sign_in_of: Callable[[ServerSpec], object] = lambda _: None
+    """Something that changes when a person signs in to the server: then it is asked again."""
 
 
 class Server:
@@ -89,6 +94,10 @@ class Server:
         self._stopping = asyncio.Event()
         self._users = 0
         self._last_used = 0.0
+        self._finishing: set[asyncio.Task[None]] = set()
+        self._refused_with: object = None
+        self._greets_first = False
+        self._closed = False
         self.state = ServerState.IDLE
         self.last_error: PegboardError | None = None
 
@@ -118,6 +127,7 @@ class Server:
                 raise
         # The server's idea of which arguments are headers has changed: learn it, then try once more.
         fresh = await self.list_tools()
+        self._tools_changed()
         schema = next((each.get("inputSchema") for each in fresh.tools if each.get("name") == tool), None)
         mirrored = _safe_mirrored(schema)
         return await self._using(lambda connection: connection.call(params, context, timeout, mirrored))
@@ -130,8 +140,19 @@ class Server:
     async def stop(self) -> None:
         """Ends the process or session, if there is one. The next call starts it again."""
         if self._keeper is not None:
+            is_starting = self._ready is not None and not self._ready.done()
+            if is_starting and not self._stopping.is_set():
+                self._keeper.cancel()  # nobody wants to wait until it is ready; but once is enough, lest we cut its end
             self._stopping.set()
-            await asyncio.gather(self._keeper, return_exceptions=True)
+            await asyncio.wait({self._keeper})
+        for finishing in self._finishing:
+            finishing.cancel()
+        await asyncio.gather(*self._finishing, return_exceptions=True)
+
+    async def close(self) -> None:
+        """Stops it for good: later calls are refused."""
+        self._closed = True
+        await self.stop()
 
     @property
     def is_used(self) -> bool:
@@ -161,26 +182,36 @@ class Server:
             self._last_used = asyncio.get_running_loop().time()
 
     async def _connected(self) -> Connection:
-        connection = self._connection
-        if connection is not None and not connection.over.done():
-            return connection
-        if self._keeper is not None and (self._ready is None or self._ready.done()):
+        while True:
+            connection = self._connection
+            if connection is not None and not connection.over.done():
+                return connection
+            if self._keeper is None:
+                self._start()
+            assert self._keeper is not None
+            assert self._ready is not None
+            if not self._ready.done():
+                return await asyncio.shield(self._ready)
             # The old connection is being cleared away; two processes of one server would fight over its files.
             await asyncio.wait({self._keeper})
-        if self._keeper is None:
-            self._refuse_if_resting()
-            self._ready = asyncio.get_running_loop().create_future()
-            self._ready.add_done_callback(_seen)
-            self._stopping.clear()
-            self._keeper = asyncio.create_task(self._keep(self._ready), name=f"pegboard keeper of {self.name}")
-        assert self._ready is not None
-        return await asyncio.shield(self._ready)
+
+    def _start(self) -> None:
+        if self._closed:
+            raise ServerUnavailable(self.name, "it was not started, because Pegboard is closing")
+        self._refuse_if_resting()
+        self._ready = ready = asyncio.get_running_loop().create_future()
+        ready.add_done_callback(_seen)
+        self._stopping.clear()
+        self._keeper = asyncio.create_task(self._keep(ready), name=f"pegboard keeper of {self.name}")
+        self._keeper.add_done_callback(lambda keeper: self._kept(keeper, ready))
 
     def _refuse_if_resting(self) -> None:
         now = asyncio.get_running_loop().time()
         cause = self.last_error.message.removeprefix(f"{self.name}: ") if self.last_error else "it failed"
         if self._backoff.is_refused and isinstance(self.last_error, AuthRequired):
-            raise AuthRequired(self.name, self.last_error.cause, hint=self.last_error.hint)
+            if self._around.sign_in_of(self.spec) == self._refused_with:
+                raise AuthRequired(self.name, self.last_error.cause, hint=self.last_error.hint)
+            self._backoff.reset()
         if self._backoff.is_open(now):
             raise ServerUnavailable(
                 self.name,
@@ -191,65 +222,107 @@ class Server:
 
     async def _keep(self, ready: asyncio.Future[Connection]) -> None:
         """Owns one connection: opens it, waits until it is over or no longer wanted, clears it away."""
-        connection: Connection | None = None
+        made: list[Connection] = []
         try:
-            connection = await self._open(ready)
-            if connection is not None:
-                self._note_end(connection, await self._until_over(connection))
-        except asyncio.CancelledError:
-            self._set_state(ServerState.IDLE)
-            if not ready.done():
-                ready.set_exception(ServerUnavailable(self.name, "it was stopped before it was ready"))
+            if await self._open(ready, made):
+                self._note_end(made[-1], await self._until_over(made[-1]))
         finally:
             self._connection = None
-            if connection is not None:
-                await connection.close()
-            self._keeper = None
+            for connection in made:
+                await self._clear_away(connection)
 
-    async def _open(self, ready: asyncio.Future[Connection]) -> Connection | None:
+    async def _clear_away(self, connection: Connection) -> None:
+        if self._stopping.is_set() or not connection.is_busy:
+            await connection.close()
+            return
+        # Over HTTP a server may forget our session while it still works on a call: that call ends in its own time.
+        finishing = asyncio.create_task(connection.finish())
+        self._finishing.add(finishing)
+        finishing.add_done_callback(self._finishing.discard)
+
+    def _kept(self, keeper: asyncio.Task[None], ready: asyncio.Future[Connection]) -> None:
+        """The keeper is done. Whatever happened to it, whoever waits must hear of it."""
+        self._keeper = None
+        fault = None if keeper.cancelled() else keeper.exception()
+        if fault is not None:  # our own fault, or a missing extra
+            known = fault if isinstance(fault, PegboardError) else StartFailed(self.name, f"an unexpected {fault!r}")
+            known.__cause__ = None if known is fault else fault
+            self._set_state(ServerState.ERROR, known)
+        elif keeper.cancelled():
+            self._set_state(ServerState.IDLE)
+        if not ready.done():
+            stopped = ServerUnavailable(self.name, "it was stopped before it was ready")
+            ready.set_exception(stopped if fault is None else (self.last_error or fault))
+
+    async def _open(self, ready: asyncio.Future[Connection], made: list[Connection]) -> bool:
         loop = asyncio.get_running_loop()
         await asyncio.sleep(self._backoff.wait(loop.time()))
         async with self._around.starting:
             self._set_state(ServerState.STARTING)
-            links = self._around.links(self.spec, self.limits)
-            for link in links:
-                connection = Connection(self.name, link, on_tools_changed=self._tools_changed)
-                error = await self._try(connection, link)
-                if error is None:
-                    self._connection = connection
-                    self._backoff.started(loop.time())
-                    self._last_used = loop.time()
-                    self._set_state(ServerState.READY)
-                    ready.set_result(connection)
-                    return connection
-                if isinstance(error, TurnedDown) and error.status in LEGACY_STATUSES and link is not links[-1]:
-                    await connection.close()
-                    continue
+            error = await self._reach(made)
+            if error is not None:
                 self._note_failure(error)
                 ready.set_exception(error)
-                await connection.close()
-                return None
-        return None
+                await made[-1].close()
+                return False
+        self._connection = made[-1]
+        self._backoff.started(loop.time())
+        self._last_used = loop.time()
+        self._set_state(ServerState.READY)
+        ready.set_result(made[-1])
+        return True
 
-    async def _try(self, connection: Connection, link: Link) -> ServerError | None:
+    async def _reach(self, made: list[Connection]) -> ServerError | None:
+        """Tries the ways there are; the error, if none leads there. `made` has every connection, the last one last."""
+        error = await self._try_links(made, self._greets_first)
+        if self.spec.transport != "stdio" or error is None:
+            return error
+        # Some servers end when the first message is not `initialize`. Others end for reasons of their own: only the
+        # first time is the other way tried at once, and from then on the two take turns.
+        self._greets_first = made[-1].lost_at_probe
+        if self._greets_first and not self._backoff.failures:
+            await made[-1].close()
+            error = await self._try_links(made, self._greets_first)
+            self._greets_first = error is None
+        return error
+
+    async def _try_links(self, made: list[Connection], greets_first: bool) -> ServerError | None:
+        known = NEWEST_HANDSHAKE if greets_first else self._around.known_version(self.name)
+        if self.spec.transport != "stdio":
+            await asyncio.to_thread(_load_http, self.spec.config.url or "")
+        links = self._around.links(self.spec, self.limits)
+        first: TurnedDown | None = None
+        for link in links:
+            connection = Connection(self.name, link, on_tools_changed=self._tools_changed)
+            made.append(connection)
+            is_legacy = first is not None or self.spec.transport == "sse"
+            error = await self._try(connection, link, NEWEST_HANDSHAKE if is_legacy else known)
+            if first is not None and isinstance(error, TurnedDown | ProtocolViolation):
+                return first  # it is no legacy server either: what it said to begin with tells more
+            if not isinstance(error, TurnedDown) or error.status not in LEGACY_STATUSES or link is links[-1]:
+                return error
+            first = error
+            await connection.close()
+        return first
+
+    async def _try(self, connection: Connection, link: Link, known_version: str) -> ServerError | None:
         """Opens a connection; the error, if that fails."""
+        limit = self.limits.start_timeout
         try:
-            async with asyncio.timeout(self.limits.start_timeout):
-                await connection.open(self._around.known_version(self.name))
+            async with asyncio.timeout(limit):
+                await connection.open(known_version, min(PROBE_SECONDS, limit * PROBE_SHARE))
         except TimeoutError:
             return StartFailed(
                 self.name,
-                f"it was not ready within {self.limits.start_timeout:g} s",
+                f"it was not ready within {limit:g} s",
                 hint=_with_stderr(link, f"If it needs longer, raise `start_timeout` of servers.{self.name}."),
             )
         except ConnectionLost as error:
-            return StartFailed(self.name, f"{error.cause} before it was ready", hint=error.hint)
+            when = "" if isinstance(error, Unreachable) else " before it was ready"
+            return StartFailed(self.name, f"{error.cause}{when}", hint=error.hint)
         except ServerError as error:
             error.hint = _with_stderr(link, error.hint)
             return error
-        except asyncio.CancelledError:
-            await connection.close()
-            raise
         return None
 
     async def _until_over(self, connection: Connection) -> ServerError | None:
@@ -283,6 +356,7 @@ class Server:
 
     def _note_failure(self, error: ServerError) -> None:
         if isinstance(error, AuthRequired):
+            self._refused_with = self._around.sign_in_of(self.spec)
             self._backoff.refused()
         else:
             self._backoff.failed(asyncio.get_running_loop().time())
@@ -308,6 +382,14 @@ def _safe_mirrored(schema: Json | None) -> Mirrored:
         return mirrored_arguments(schema)
     except ValueError:
         return ()  # such a tool is withheld from the catalog; a call by name goes without headers
+
+
+def _load_http(url: str) -> None:
+    # Not everybody has remote servers, and this takes long enough to keep the calls of others waiting.
+    from pegboard.upstream.http_client import load_certificates
+
+    if url.startswith("https:"):
+        load_certificates()
 
 
 def _with_stderr(link: Link, hint: str) -> str:
