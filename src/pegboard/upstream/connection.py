@@ -26,25 +26,24 @@ from pegboard.errors import (
 from pegboard.types import CallContext, Json, Progress
 from pegboard.upstream.link import Link, Outgoing, TurnedDown
 from pegboard.upstream.pending import Pending
+from pegboard.upstream.questions import Questions, round_of_answers
 from pegboard.wire.client import Agreement, CannotAgree, ClientSide, NoAnswer, Reply, Step
 from pegboard.wire.framing import EDGE, Oversized, answered_id
 from pegboard.wire.http import Mirrored
 from pegboard.wire.messages import (
-    INTERNAL_ERROR,
     METHOD_NOT_FOUND,
     Notification,
     NotJsonRpc,
     Request,
     Response,
     RpcError,
-    encode_error,
     encode_result,
+    object_or_nothing,
     read_object,
 )
 from pegboard.wire.versions import Era, era_of
 
 PROBE_SECONDS = 5.0
-MAX_QUESTIONS = 16
 MAX_POSTS = 64
 """Messages nobody waits for that may wait for the server to read."""
 MAX_ROUNDS = 16
@@ -65,7 +64,7 @@ class Connection:
         self._pending: dict[int, Pending] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._on_tools_changed = on_tools_changed
-        self._questions = 0
+        self._questions = Questions(self._pending, self._reply)
         self._listening: int | None = None
         self._lost_requests = False
         self._probe_seconds = PROBE_SECONDS
@@ -166,21 +165,8 @@ class Connection:
             result = await self._ask("tools/call", sent, timeout=timeout, context=context, mirrored=mirrored)
             if result.get("resultType") != "input_required":
                 return result
-            sent = {**params, **await self._answers(result, context)}
+            sent = {**params, **await round_of_answers(self._server, result, context)}
         raise ProtocolViolation(self._server, f"it asked for input {MAX_ROUNDS} times without coming to an end")
-
-    async def _answers(self, result: Json, context: CallContext) -> Json:
-        asked = result.get("inputRequests") or {}
-        if not isinstance(asked, dict) or len(asked) > MAX_QUESTIONS or not all(map(_is_question, asked.values())):
-            raise ProtocolViolation(self._server, "it asks for input in a way that cannot be understood")
-        if asked and context.on_ask is None:
-            raise ProtocolViolation(self._server, "it asks for input, and nobody is there to give it")
-        answers = {}
-        for key, question in asked.items():
-            assert context.on_ask is not None
-            answers[key] = await context.on_ask(question["method"], question.get("params") or {})
-        retry: Json = {"inputResponses": answers} if answers else {}
-        return {**retry, "requestState": result["requestState"]} if "requestState" in result else retry
 
     async def _ask(
         self,
@@ -344,7 +330,7 @@ class Connection:
             self._on_tools_changed()
 
     def _progressed(self, notification: Notification) -> None:
-        params = _lenient(notification.params)
+        params = object_or_nothing(notification.params)
         token, progress = params.get("progressToken"), params.get("progress")
         pending = self._pending.get(token) if isinstance(token, int) else None
         if pending is None or pending.context.on_progress is None or not isinstance(progress, int | float):
@@ -365,43 +351,8 @@ class Connection:
             return  # there servers may not ask, and answers may not be sent
         if request.method == "ping":
             self._reply(encode_result(request.id, {}))
-            return
-        able = self._who_answers(origin)
-        if len(able) == 1 and self._questions < MAX_QUESTIONS:
-            self._questions += 1
-            self._spawn(self._put_question(request, able[0]))
-            return
-        # On stdio nothing says which call a question belongs to. Two possible callers: asking the wrong
-        # person would be worse than asking nobody.
-        reason = "Nobody is there to answer" if not able else "It is not clear which call this belongs to"
-        if len(able) == 1:
-            reason = "Too many questions at once"
-        self._reply(encode_error(request.id, RpcError(METHOD_NOT_FOUND, f"{reason}: {request.method}")))
-
-    def _who_answers(self, origin: int | None) -> list[Pending]:
-        if origin is not None and origin in self._pending:
-            candidates = [self._pending[origin]]
-        else:
-            candidates = list(self._pending.values())
-        return [each for each in candidates if each.context.on_ask is not None]
-
-    async def _put_question(self, request: Request, asker: Pending) -> None:
-        assert asker.context.on_ask is not None
-        loop = asyncio.get_running_loop()
-        asker.hold(loop.time())
-        asking = asyncio.ensure_future(asker.context.on_ask(request.method, _lenient(request.params)))
-        try:
-            ends: set[asyncio.Future[Any]] = {asking, asker.future}
-            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-            if not asking.done():
-                raise LookupError("the call this belonged to is over")
-            self._reply(encode_result(request.id, asking.result()))
-        except Exception as error:  # noqa: BLE001  the caller's code failed; the server must still get an answer
-            self._reply(encode_error(request.id, RpcError(INTERNAL_ERROR, f"{type(error).__name__}: {error}")))
-        finally:
-            asking.cancel()
-            self._questions -= 1
-            asker.release(loop.time())
+        elif (work := self._questions.put(request, origin)) is not None:
+            self._spawn(work)
 
     def _reply(self, data: bytes) -> None:
         self._post(Outgoing(data=data, version=self._spoken()))
@@ -450,16 +401,3 @@ class Connection:
             # Streams that are cut now and then are how networks are; only one that never lasts is given up.
             attempt = 0 if clock() - began >= LISTEN_LASTS else attempt + 1
             await asyncio.sleep(2**attempt)
-
-
-def _is_question(value: Any) -> bool:
-    if not isinstance(value, dict) or not isinstance(value.get("method"), str):
-        return False
-    return isinstance(value.get("params") or {}, dict)
-
-
-def _lenient(raw: msgspec.Raw) -> Json:
-    try:
-        return read_object(raw)
-    except NotJsonRpc:
-        return {}

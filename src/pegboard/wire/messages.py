@@ -167,6 +167,14 @@ def read_object(raw: msgspec.Raw | bytes) -> Json:
     return value
 
 
+def object_or_nothing(raw: msgspec.Raw | bytes) -> Json:
+    """Raw JSON as an object; an empty one when it is something else: for what may be ignored."""
+    try:
+        return read_object(raw)
+    except NotJsonRpc:
+        return {}
+
+
 def read_fields(raw: msgspec.Raw | bytes) -> Json:
     """The fields of a raw object, each still raw, so that one can be added without touching the others."""
     fields: Json = _decode(_FIELDS, raw)

@@ -10,7 +10,8 @@ import pytest
 
 from pegboard.errors import CallTimeout, ProtocolViolation
 from pegboard.types import CallContext, Json, Progress
-from pegboard.upstream.connection import MAX_POSTS, MAX_QUESTIONS, MAX_ROUNDS, Connection
+from pegboard.upstream.connection import MAX_POSTS, MAX_ROUNDS, Connection
+from pegboard.upstream.questions import MAX_QUESTIONS
 from tests.scripted import Script, ScriptedLink, answer, run_jumping
 
 OK: Json = {"content": []}
