@@ -49,6 +49,7 @@ class HttpBoard:
         elif counter is None:
             await _respond(send, 405)
         elif scope["method"] == "GET":
+            await _body(receive)  # empty, but it comes first: only what follows it is a client that hangs up
             await _stream(counter, None, None, receive, send)
         else:
             del self._sessions[session]
