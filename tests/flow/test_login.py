@@ -138,6 +138,16 @@ def test_what_cannot_work_is_said_in_plain_words(
     assert words in said(result)
 
 
+def test_a_folder_that_cannot_be_written_to_is_named_before_the_browser_opens(tmp_path: Path) -> None:
+    with oauth_server() as url:
+        home = Home(tmp_path, url)
+        home.state.write_text("a file, where a folder should be")
+        result = home.pegboard("login", "vault")
+        assert result.returncode == 1
+        assert f"vault: its sign-in cannot be written to {home.state}" in said(result)
+        assert "/authorize?" not in said(result)
+
+
 def test_a_disabled_server_is_not_contacted(tmp_path: Path) -> None:
     home = Home(tmp_path, "http://127.0.0.1:9/mcp")
     result = home.pegboard("--set", "servers.vault.enabled=false", "login", "vault")

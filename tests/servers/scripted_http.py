@@ -24,7 +24,7 @@ class Asked:
         self.site = site
         self.verb, self.target, _ = line.split(" ")
         self.headers = headers
-        self.message: Json = msgspec.json.decode(body) if body else {}
+        self.message: Json = msgspec.json.decode(body) if body.startswith(b"{") else {}
         self._reader: asyncio.StreamReader = io[0]
         self.writer: asyncio.StreamWriter = io[1]
 

@@ -20,6 +20,7 @@ from pegboard.upstream.sign_in import sign_in
 from pegboard.upstream.tokens import SignIn, forget_sign_in, keep_sign_in, read_sign_in
 from tests.flow.remote import Browser, call, pool_of, run, spec, text_of
 from tests.servers.oauth_server import oauth_server
+from tests.servers.scripted_http import Asked, scripted, sober
 
 
 async def sign_in_by_browser(far: ServerSpec, state: Path, registration: Registration | None = None) -> Browser:
@@ -177,6 +178,31 @@ def test_an_authorisation_server_out_of_order_is_no_reason_to_sign_in_again(tmp_
         run(scenario)
 
 
+def test_a_refusal_without_end_is_not_read_to_its_end(tmp_path: Path) -> None:
+    honest = sober()
+
+    async def handle(asked: Asked) -> None:
+        if asked.headers["authorization"] == "Bearer new":
+            await honest(asked)
+            return
+        await asked.send(b"HTTP/1.1 401 Status\r\nTransfer-Encoding: chunked\r\n\r\n")
+        while True:
+            await asked.chunk(b"x" * 65536)
+
+    async def scenario() -> None:
+        async with scripted(handle) as site:
+            far = spec("far", site.url)
+            old = SignIn(server="far", url=site.url, access_token="old")
+            keep_sign_in(far, tmp_path, old)
+            auth = stored_auth(far, tmp_path)
+            keep_sign_in(far, tmp_path, msgspec.structs.replace(old, access_token="new"))
+            async with httpx2.AsyncClient(auth=auth) as client:
+                answer = await client.post(site.url, json={"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
+            assert answer.status_code == 200
+
+    run(scenario)
+
+
 def test_a_server_registered_by_hand_is_signed_in_to_with_that_registration_again_and_again(tmp_path: Path) -> None:
     log = tmp_path / "log"
     with oauth_server("--no-registration", "--log", str(log)) as url:
@@ -207,7 +233,11 @@ def test_a_server_registered_by_hand_is_signed_in_to_with_that_registration_agai
     ],
 )
 def test_a_sign_in_that_fails_says_why_without_giving_anything_away(
-    tmp_path: Path, arguments: tuple[str, ...], words: str, capfd: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    arguments: tuple[str, ...],
+    words: str,
+    capfd: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     with oauth_server(*arguments) as url:
 
@@ -217,13 +247,13 @@ def test_a_sign_in_that_fails_says_why_without_giving_anything_away(
                 await sign_in(far, tmp_path, open_url=browser.open, timeout=20)
             await browser.close()
             assert read_sign_in(far, tmp_path) is None
-            verifier = [part for part in ("code_verifier", "client_secret", "<script>") if part in str(caught.value)]
-            assert not verifier
+            assert not [part for part in ("code_verifier", "client_secret", "<script>") if part in str(caught.value)]
 
         run(scenario)
     shown = capfd.readouterr()
     assert "Traceback" not in shown.err
     assert "code_verifier" not in shown.err
+    assert not [record for record in caplog.records if record.name.startswith("mcp.")]
 
 
 def test_nobody_is_waited_for_for_ever(tmp_path: Path) -> None:
