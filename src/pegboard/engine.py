@@ -22,6 +22,7 @@ from pegboard.store.files import DiskFiles
 from pegboard.telemetry.events import Event, ServerChanged, ToolsUpdated
 from pegboard.types import CallContext, Json, ServerState, Tool
 from pegboard.upstream.probe import Prober
+from pegboard.upstream.tokens import identity_of
 
 if TYPE_CHECKING:
     import asyncio
@@ -47,10 +48,14 @@ class Refreshed(msgspec.Struct, frozen=True, kw_only=True):
 
 def load_catalog(config: Config, files: Files | None = None) -> Catalog:
     """The catalog as the cache has it. Nothing is started; only what `requires` a url is contacted at all."""
-    snapshots, warnings = Shelf(config, files or DiskFiles()).snapshots()
+    snapshots, warnings = _shelf(config, files).snapshots()
     gated = unavailable(config.servers.values(), Prober().probe_all(config.servers.values()))
     catalog = build(config, snapshots, gated)
     return msgspec.structs.replace(catalog, warnings=(*catalog.warnings, *warnings))
+
+
+def _shelf(config: Config, files: Files | None) -> Shelf:
+    return Shelf(config, files or DiskFiles(), lambda spec: identity_of(spec, config.state_dir))
 
 
 class Engine:
@@ -67,7 +72,7 @@ class Engine:
         """`refresh` says whether stale servers are asked in the background; by default the configuration does."""
         self.config = config
         self._refreshes = config.gateway.background_refresh if refresh is None else refresh
-        self._shelf = Shelf(config, files or DiskFiles())
+        self._shelf = _shelf(config, files)
         self._on_event = on_event
         self._prober = Prober()
         self._snapshots: dict[str, Snapshot] = {}

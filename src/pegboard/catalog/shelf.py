@@ -6,12 +6,12 @@ Above: the engine. Below: `cache` knows what a file means, `store` how it is wri
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import msgspec
 
-from pegboard.catalog.cache import cache_key, cache_path, read_snapshot, snapshot_of, write_snapshot
+from pegboard.catalog.cache import CacheKey, cache_key, cache_path, read_snapshot, snapshot_of, write_snapshot
 from pegboard.catalog.snapshot import Snapshot
 from pegboard.config.model import Config, ServerSpec
 from pegboard.errors import PegboardError
@@ -31,16 +31,18 @@ class LastError(msgspec.Struct, frozen=True, kw_only=True):
 class Shelf:
     """The files of one configuration's servers."""
 
-    def __init__(self, config: Config, files: Files) -> None:
+    def __init__(self, config: Config, files: Files, identity_of: Callable[[ServerSpec], str] | None = None) -> None:
+        """`identity_of` says who is signed in to a server: private lists are kept apart by it."""
         self._config = config
         self._files = files
+        self._identity_of = identity_of
 
     def snapshots(self) -> tuple[dict[str, Snapshot], list[str]]:
         """What is cached of every server that may be used, and what was wrong with the files."""
         found: dict[str, Snapshot] = {}
         warnings: list[str] = []
         for spec in _usable(self._config.servers.values()):
-            snapshot, warning = read_snapshot(self._files, self._path(spec), cache_key(spec))
+            snapshot, warning = read_snapshot(self._files, self._path(spec), self._key(spec))
             if snapshot is not None:
                 found[spec.name] = snapshot
             if warning:
@@ -49,7 +51,7 @@ class Shelf:
 
     def put(self, spec: ServerSpec, listing: Listing) -> tuple[Snapshot, str]:
         """Keeps what a server said; a file that cannot be written is a warning, and the tools serve all the same."""
-        key = cache_key(spec)
+        key = self._key(spec)
         snapshot = snapshot_of(listing, key)
         warning = write_snapshot(self._files, self._path(spec), snapshot, key)
         self._write_error(spec, None)
@@ -77,6 +79,9 @@ class Shelf:
             self._files.write(self._error_path(spec), msgspec.json.encode(error))
         except OSError:
             return  # it is a note for `pegboard servers`; losing it loses no data
+
+    def _key(self, spec: ServerSpec) -> CacheKey:
+        return cache_key(spec, identity=self._identity_of(spec) if self._identity_of else "")
 
     def _path(self, spec: ServerSpec) -> Path:
         return cache_path(self._config.cache_dir, spec)

@@ -220,6 +220,7 @@ class _Memory:
             expires_at=self._expires_at,
             client=_dumped(context.client_info) or self._client,
             is_client_given=self._is_client_given,
+            identity=self._kept.identity,
             authorization_server=_dumped(context.oauth_metadata),
             resource=_dumped(context.protected_resource_metadata),
         )

@@ -6,10 +6,12 @@ Above: `pegboard login`. Below: `oauth` drives the official SDK's OAuth client, 
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import httpx2
+import msgspec
 
 from pegboard.config.model import GatewayConfig, ServerSpec
 from pegboard.errors import AuthRequired, PegboardError
@@ -63,7 +65,7 @@ async def sign_in(
             timeout=timeout,
         )
     async with alone(spec, state_dir):
-        keep(spec, state_dir, fresh)
+        keep(spec, state_dir, msgspec.structs.replace(fresh, identity=secrets.token_hex(16)))
     return True
 
 

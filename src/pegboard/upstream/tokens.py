@@ -40,6 +40,8 @@ class SignIn(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True)
     """Its metadata, with the address where tokens are renewed."""
     resource: Json | None = None
     """The server's own metadata, which says what the token is for."""
+    identity: str = ""
+    """Drawn anew when a person signs in, and kept through renewals: whose lists are cached as private."""
     challenge: str = ""
     """What the server said when the sign-in did not suffice: the next one asks for more."""
 
@@ -85,6 +87,12 @@ def forget_sign_in(spec: ServerSpec, state_dir: Path) -> bool:
     except FileNotFoundError:
         return False
     return True
+
+
+def identity_of(spec: ServerSpec, state_dir: Path) -> str:
+    """Who is signed in to a remote server; empty when nobody is."""
+    kept = read_sign_in(spec, state_dir) if spec.config.url else None
+    return kept.identity if kept is not None else ""
 
 
 def sign_in_mark(spec: ServerSpec, state_dir: Path) -> object:
