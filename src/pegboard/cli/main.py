@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 from importlib import import_module
+from io import TextIOWrapper
 from pathlib import Path
 from types import ModuleType
 
@@ -13,7 +14,7 @@ import msgspec
 
 import pegboard
 from pegboard.cli import output
-from pegboard.errors import ArgumentsError, PegboardError
+from pegboard.errors import ArgumentsError, ConfigError, PegboardError, ServerNotFound, ToolNotFound
 
 COMMANDS = {
     "servers": ("pegboard.cli.servers", "the roster: state, tools, age, last error and how to fix it"),
@@ -31,6 +32,9 @@ EXIT_INTERRUPTED = 130
 
 def run() -> None:
     """Entry point of the console script."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a terminal that cannot show a letter still gets the rest
     sys.exit(main(sys.argv[1:]))
 
 
@@ -47,9 +51,23 @@ def main(argv: list[str]) -> int:
         return EXIT_INTERRUPTED
     except BrokenPipeError:
         # The reader went away (`pegboard tools | head`): nothing more to say, and nothing to flush at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_output()
         return 0
+    except OSError as error:
+        _report(_system_error(error), as_json=False)
+        _discard_output()
+        return EXIT_ERROR
     return code
+
+
+def _discard_output() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _system_error(error: OSError) -> PegboardError:
+    """What the system would not let us do, in words: a full disk behind `>`, most often."""
+    reason = error.strerror or str(error)
+    return PegboardError(f"{error.filename}: {reason}" if error.filename else f"The output cannot be written: {reason}")
 
 
 def _parse(argv: list[str]) -> tuple[argparse.Namespace, ModuleType]:
@@ -103,10 +121,21 @@ def _add_shared_flags(parser: argparse.ArgumentParser) -> None:
 
 def _report(error: PegboardError, *, as_json: bool) -> None:
     if as_json:
-        output.emit({"error": {"type": type(error).__name__, "message": error.message, "hint": error.hint}})
+        output.emit(
+            {"error": {"type": type(error).__name__, "message": error.message, "hint": error.hint, **_more(error)}}
+        )
         return
-    output.warn(f"pegboard: {error.message}")
+    output.warn(f"pegboard: {output.printable(error.message)}")
     if error.hint:
-        output.warn("  " + error.hint.replace("\n", "\n  "))
+        output.warn("  " + output.printable(error.hint).replace("\n", "\n  "))
     if isinstance(error, ArgumentsError):
-        output.warn(f"  It takes: {msgspec.json.encode(error.schema).decode()}")
+        output.warn(f"  It takes: {output.printable(msgspec.json.encode(error.schema).decode())}")
+
+
+def _more(error: PegboardError) -> dict[str, object]:
+    """What a script can use besides the words."""
+    if isinstance(error, ArgumentsError):
+        return {"schema": error.schema}
+    if isinstance(error, ConfigError):
+        return {"problems": error.problems}
+    return {"nearest": error.nearest} if isinstance(error, ServerNotFound | ToolNotFound) else {}

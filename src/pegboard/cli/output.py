@@ -21,6 +21,15 @@ def _spelled(character: str) -> str:
     return character.encode("unicode_escape").decode()
 
 
+def symbol(wanted: str, plain: str) -> str:
+    """The wanted sign where the terminal's encoding has it, else the plain one."""
+    try:
+        wanted.encode(sys.stdout.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return plain
+    return wanted
+
+
 def say(text: str = "") -> None:
     """A line for the person."""
     print(text)
@@ -29,6 +38,11 @@ def say(text: str = "") -> None:
 def warn(text: str) -> None:
     """A line that does not belong to the answer."""
     print(text, file=sys.stderr)
+
+
+def prompt(text: str) -> None:
+    """Asks for a line; the answer is typed behind it."""
+    print(text, end="", file=sys.stderr, flush=True)
 
 
 def age(seconds: float) -> str:
@@ -53,4 +67,4 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         cells = [cell.ljust(width) for cell, width in zip(line[:-1], widths, strict=False)]
         print("  ".join([*cells, line[-1]]).rstrip())
         if number == 0:
-            print("  ".join("─" * width for width in widths))
+            print("  ".join(symbol("─", "-") * width for width in widths))

@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import sys
 import time
+from collections.abc import Container
 
 from pegboard.cli import output
 from pegboard.cli.context import load_with_servers
@@ -31,7 +32,7 @@ async def _refresh(config: Config, names: list[str], *, quiet: bool) -> tuple[li
     async with Engine(config, refresh=False) as engine:
         report = _Report(quiet=quiet)
         outcomes = await engine.refresh(names, on_done=report.done)
-        report.finish(outcomes, engine)
+        report.finish(outcomes, engine, names or config.servers)
         return outcomes, engine.catalog.warnings
 
 
@@ -47,26 +48,33 @@ class _Report:
             return
         took = time.monotonic() - self._start
         if outcome.error:
-            output.say(f"✗ {output.printable(outcome.error)}")
+            output.say(f"{output.symbol('✗', 'x')} {output.printable(outcome.error)}")
             if outcome.hint:
                 output.say("    " + output.printable(outcome.hint).replace("\n", "\n    "))
             if outcome.tools:
-                output.say(f"    Its {outcome.tools} cached tools stay.")
+                stays = "tool stays" if outcome.tools == 1 else "tools stay"
+                output.say(f"    Its {outcome.tools} cached {stays}.")
         else:
-            output.say(f"✓ {outcome.server}: {outcome.tools} tools{_changes(outcome)} ({took:.1f} s)")
+            good = output.symbol("✓", "+")
+            output.say(f"{good} {outcome.server}: {_tools(outcome.tools)}{_changes(outcome)} ({took:.1f} s)")
         for warning in outcome.warnings:
             output.say(f"    warning: {output.printable(warning)}")
         sys.stdout.flush()
 
-    def finish(self, outcomes: list[Refreshed], engine: Engine) -> None:
+    def finish(self, outcomes: list[Refreshed], engine: Engine, wanted: Container[str]) -> None:
         if self._quiet:
             return
         for entry in engine.catalog.servers.values():
-            if entry.unavailable and entry.enabled and not entry.problem:
-                output.say(f"- {entry.name}: {output.printable(entry.unavailable)}")
+            reason = entry.problem or entry.unavailable
+            if reason and entry.enabled and entry.name in wanted:
+                output.say(f"- {entry.name}: {output.printable(reason)}")
         failed = sum(1 for outcome in outcomes if outcome.error)
-        tools = len(engine.catalog.tools)
-        output.say(f"{len(outcomes) - failed} of {len(outcomes)} servers answered; {tools} tools may be used.")
+        tools = _tools(len(engine.catalog.tools))
+        output.say(f"{len(outcomes) - failed} of {len(outcomes)} servers answered; {tools} may be used.")
+
+
+def _tools(count: int) -> str:
+    return "1 tool" if count == 1 else f"{count} tools"
 
 
 def _changes(outcome: Refreshed) -> str:
