@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.servers import plain_command
+from tests.servers import example_command, plain_command
 
 BROKEN = "import sys; print('the licence has expired', file=sys.stderr); sys.exit(3)"
 
@@ -180,7 +180,12 @@ def test_an_unknown_tool_is_answered_with_the_nearest_names(shell: Shell) -> Non
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"), [("nope", "are not JSON"), ("[1]", "not an array"), ("@missing.json", "cannot be read")]
+    ("arguments", "words"),
+    [
+        ("nope", "are not JSON"),
+        ("[1]", "not an array"),
+        ("@missing.json", "The arguments in missing.json cannot be read"),
+    ],
 )
 def test_wrong_arguments_are_answered_with_the_schema(shell: Shell, arguments: str, words: str) -> None:
     shell.plain("one")
@@ -188,6 +193,25 @@ def test_wrong_arguments_are_answered_with_the_schema(shell: Shell, arguments: s
     done = shell.run("call", "one__echo", arguments, code=1)
     assert words in done.stderr
     assert '"required":["text"]' in done.stderr
+
+
+def test_arguments_that_the_server_turns_down_are_held_against_the_schema(shell: Shell) -> None:
+    shell.server("units", example_command("units"))
+    done = shell.run("call", "units__convert", '{"value": "x", "to_unit": "km"}', code=1)
+    assert "from_unit is missing; value must be of type number, not a string" in done.stderr
+    assert '"required":["value","from_unit","to_unit"]' in done.stderr
+
+
+def test_wrong_arguments_give_scripts_the_schema_too(shell: Shell) -> None:
+    shell.plain("one")
+    assert shell.json("call", "one__echo", "[1]", code=1)["error"]["schema"]["required"] == ["text"]
+
+
+@pytest.mark.parametrize("value", ["-1", "0", "nan", "inf", "soon"])
+def test_a_timeout_is_a_length_of_time(shell: Shell, value: str) -> None:
+    shell.plain("one")
+    assert "argument --timeout: invalid" in shell.run("call", "one__echo", f"--timeout={value}", code=2).stderr
+    assert not shell.started("one")
 
 
 def test_arguments_may_come_from_stdin_or_a_file(shell: Shell) -> None:

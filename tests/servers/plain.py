@@ -9,6 +9,7 @@ Tests start it by the dozen. Both eras, a blocking read loop, threads only for t
     --ttl MS, --scope  caching hints of the list (modern era only)
     --log FILE         append `start PID`, every received method (`tools/call NAME`), `slow cancelled` and `end`
     --delay-start S    wait before reading anything
+    --asks KIND        the type of the one value that `ask` asks for
     --changed-after N  after N calls list one more tool (`tool_new`) and say so
 """
 
@@ -37,6 +38,7 @@ OPTIONS = {
     "scope": "public",
     "log": "",
     "delay-start": "0",
+    "asks": "string",
     "changed-after": "0",
 }
 PATIENCE = 60.0
@@ -355,7 +357,8 @@ class PlainServer:
 
     def tool_ask(self, call: Call) -> Json:
         question = call.arguments.get("question", "What is your name?")
-        params = {"mode": "form", "message": question, "requestedSchema": schema(("name",), name="string")}
+        form = schema(("name",), name=self.options["asks"])
+        params = {"mode": "form", "message": question, "requestedSchema": form}
         answer = self.ask_modern(call, params) if call.modern else self.ask_legacy(call, params)
         if "resultType" in answer or "isError" in answer:
             return answer

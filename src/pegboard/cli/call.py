@@ -6,12 +6,13 @@ import argparse
 import asyncio
 import sys
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from pegboard.cli import output
-from pegboard.cli.context import load_with_servers
+from pegboard.cli.answers import answer
+from pegboard.cli.arguments import kind_of, misfits
+from pegboard.cli.context import load_with_servers, seconds
 from pegboard.config.model import Config
 from pegboard.engine import Engine
 from pegboard.errors import ArgumentsError, RemoteError
@@ -23,30 +24,32 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """The command's own flags."""
     parser.add_argument("tool", help="public name, or bare name when only one server has it")
     parser.add_argument("arguments", nargs="?", default="{}", help="a JSON object; `-` reads stdin, `@FILE` a file")
-    parser.add_argument("--timeout", type=float, metavar="SECONDS", help="instead of the server's call_timeout")
+    parser.add_argument("--timeout", type=seconds, metavar="SECONDS", help="instead of the server's call_timeout")
 
 
 def run(args: argparse.Namespace) -> int:
     """Calls, and prints the result. Exit code 1 when the tool says that it failed."""
-    result = asyncio.run(_call(load_with_servers(args), args))
+    result, tool, arguments = asyncio.run(_call(load_with_servers(args), args))
     if args.json:
         output.emit(result)
     else:
         _print(result)
+        if result.get("isError"):
+            _print_misfits(arguments, tool)
     return 1 if result.get("isError") else 0
 
 
-async def _call(config: Config, args: argparse.Namespace) -> Json:
+async def _call(config: Config, args: argparse.Namespace) -> tuple[Json, Tool, Json]:
     async with Engine(config, refresh=False) as engine:
         tool = await engine.find(args.tool)
         arguments = _arguments(args.arguments, tool)
         context = CallContext(
             timeout=args.timeout,
             on_progress=None if args.json else _show_progress,
-            on_ask=_ask if sys.stdin.isatty() and args.arguments != "-" else None,
+            on_ask=answer if sys.stdin.isatty() and args.arguments != "-" else None,
         )
         try:
-            return await engine.call(tool.public_name, arguments, context)
+            return await engine.call(tool.public_name, arguments, context), tool, arguments
         except RemoteError as error:
             if error.code != INVALID_PARAMS:
                 raise
@@ -54,26 +57,22 @@ async def _call(config: Config, args: argparse.Namespace) -> Json:
 
 
 def _arguments(text: str, tool: Tool) -> Json:
-    source = "the arguments"
+    source = "stdin" if text == "-" else text[1:] if text.startswith("@") else ""
+    where = f"The arguments in {source}" if source else "The arguments"
     try:
         if text == "-":
-            source, text = "stdin", sys.stdin.read()
-        elif text.startswith("@"):
-            source, text = text[1:], Path(text[1:]).read_text("utf-8")
+            text = sys.stdin.read()
+        elif source:
+            text = Path(source).read_text("utf-8")
         value = msgspec.json.decode(text)
     except OSError as error:
-        raise ArgumentsError(f"{source} cannot be read: {error.strerror}", tool.input_schema) from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        hint = 'Quote it for the shell, as in: pegboard call NAME \'{"key": "value"}\''
-        raise ArgumentsError(f"{source} are not JSON: {error}", tool.input_schema, hint=hint) from None
+        raise ArgumentsError(f"{where} cannot be read: {error.strerror}.", tool.input_schema) from None
+    except (msgspec.DecodeError, UnicodeError) as error:
+        hint = "" if source else 'Quote it for the shell, as in: pegboard call NAME \'{"key": "value"}\''
+        raise ArgumentsError(f"{where} are not JSON: {error}.", tool.input_schema, hint=hint) from None
     if not isinstance(value, dict):
-        raise ArgumentsError(f"{source} must be a JSON object, not {_kind(value)}", tool.input_schema)
+        raise ArgumentsError(f"{where} must be a JSON object, not {kind_of(value)}.", tool.input_schema)
     return value
-
-
-def _kind(value: object) -> str:
-    kinds = {list: "an array", str: "a string", bool: "a boolean", type(None): "null"}
-    return kinds.get(type(value), "a number")
 
 
 def _show_progress(progress: Progress) -> None:
@@ -93,31 +92,9 @@ def _print(result: Json) -> None:
         output.emit(result["structuredContent"])
 
 
-async def _ask(method: str, params: Json) -> Json:
-    """A server's question, put to the person at the terminal."""
-    if method != "elicitation/create":
-        raise NotImplementedError(f"{method} cannot be answered on a terminal")
-    return await asyncio.to_thread(_fill_in, params)
-
-
-def _fill_in(params: Json) -> Json:
-    output.warn(f"The server asks: {output.printable(str(params.get('message', '')))}")
-    if params.get("mode") == "url":
-        output.warn(f"It wants you to open {output.printable(str(params.get('url', '')))}")
-        return {"action": "accept" if input("Opened? [y/N] ").lower().startswith("y") else "decline"}
-    schema = params.get("requestedSchema")
-    fields = schema.get("properties", {}) if isinstance(schema, dict) else {}
-    content = {name: _one_answer(name, field) for name, field in fields.items() if isinstance(field, dict)}
-    agreed = input("Send? [y/N] ").lower().startswith("y")
-    given = {name: value for name, value in content.items() if value is not None}
-    return {"action": "accept", "content": given} if agreed else {"action": "decline"}
-
-
-def _one_answer(name: str, field: Json) -> Any:
-    label = output.printable(str(field.get("title") or name))
-    text = input(f"  {label}: ").strip() or field.get("default")
-    if field.get("type") == "boolean" and isinstance(text, str):
-        return text.lower() in ("y", "yes", "true", "1")
-    if field.get("type") in ("integer", "number") and isinstance(text, str):
-        return float(text) if field["type"] == "number" else int(text)
-    return text
+def _print_misfits(arguments: Json, tool: Tool) -> None:
+    """The call failed: say so if it is the arguments. Only now, because the schema we know may be out of date."""
+    found = misfits(arguments, tool.input_schema)
+    if found:
+        output.warn(f"pegboard: The arguments do not fit: {output.printable('; '.join(found))}.")
+        output.warn(f"  It takes: {output.printable(msgspec.json.encode(tool.input_schema).decode())}")

@@ -19,6 +19,22 @@ NO_SERVERS_HINT = (
 )
 
 
+def seconds(text: str) -> float:
+    """A flag's length of time; for argparse, which puts the reason into words."""
+    value = float(text)
+    if not 0 < value < float("inf"):
+        raise ValueError(f"{text} is no length of time")
+    return value
+
+
+def port(text: str) -> int:
+    """A flag's TCP port; for argparse."""
+    value = int(text)
+    if value not in range(65536):
+        raise ValueError(f"{text} is no port")
+    return value
+
+
 def load_config(args: argparse.Namespace) -> Config:
     """The configuration as files, variables and flags say."""
     return load(files=args.config, overrides=args.set)

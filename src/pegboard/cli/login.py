@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pegboard.cli import output
-from pegboard.cli.context import load_with_servers
+from pegboard.cli.context import load_with_servers, port, seconds
 from pegboard.config.model import Config, ServerSpec
 from pegboard.errors import PegboardError, ServerNotFound, ServerUnavailable
 
@@ -25,8 +25,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("server", help="its name in the configuration")
     parser.add_argument("--forget", action="store_true", help="delete the tokens kept for it instead of signing in")
     parser.add_argument("--no-browser", action="store_true", help="only print the address to open")
-    parser.add_argument("--port", type=int, default=0, help="port of 127.0.0.1 the browser comes back to; default: any")
-    parser.add_argument("--timeout", type=float, default=300.0, metavar="SECONDS", help="how long to wait for you")
+    parser.add_argument(
+        "--port", type=port, default=0, help="port of 127.0.0.1 the browser comes back to; default: any"
+    )
+    parser.add_argument("--timeout", type=seconds, default=300.0, metavar="SECONDS", help="how long to wait for you")
     parser.add_argument("--client-id", default="", metavar="ID", help="a client registered beforehand")
     parser.add_argument("--client-secret-env", default="", metavar="VARIABLE", help="variable that holds its secret")
     parser.add_argument("--client-metadata-url", default="", metavar="URL", help="https address of client metadata")
