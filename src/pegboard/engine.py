@@ -16,7 +16,7 @@ from pegboard.catalog.gate import unavailable
 from pegboard.catalog.shelf import Shelf
 from pegboard.catalog.snapshot import Snapshot
 from pegboard.config.model import Config
-from pegboard.errors import PegboardError, ServerNotFound, ToolNotFound
+from pegboard.errors import PegboardError, ServerNotFound, ServerUnavailable, ToolNotFound
 from pegboard.protocols import Files
 from pegboard.store.files import DiskFiles
 from pegboard.telemetry.events import Event, ServerChanged, ToolsUpdated
@@ -81,6 +81,7 @@ class Engine:
         self._catalog = Catalog(version="", tools={}, servers={})
         self._refreshing: dict[str, asyncio.Task[Refreshed]] = {}
         self._relisted: dict[str, float] = {}
+        self._asked_again: set[str] = set()
 
     # ── lifetime ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -145,7 +146,7 @@ class Engine:
         return [
             server.name
             for server in self._pool.all()
-            if server.name not in self._gated
+            if self._catalog.servers[server.name].usable
             and not ((known := self._snapshots.get(server.name)) and known.is_fresh(now, after))
         ]
 
@@ -160,7 +161,9 @@ class Engine:
         """Asks these servers, or all that may be used, for their tools, and waits. Past failures are forgiven."""
         import asyncio
 
-        chosen = list(names) or [server.name for server in self._pool.all() if server.name not in self._gated]
+        chosen = list(names) or [
+            server.name for server in self._pool.all() if self._catalog.servers[server.name].usable
+        ]
         for name in chosen:
             self._server(name).retry()
         tasks = [self._refresh_task(name) for name in chosen]
@@ -173,6 +176,8 @@ class Engine:
     def _server(self, name: str) -> Server:
         if name not in self.config.servers:
             raise ServerNotFound(name, self._catalog.nearest_servers(name))
+        if problem := self._catalog.servers[name].problem:
+            raise ServerUnavailable(name, problem, hint="`pegboard config check` shows where.")
         return self._pool.get(name)
 
     def _refresh_task(self, name: str) -> asyncio.Task[Refreshed]:
@@ -244,22 +249,31 @@ class Engine:
             raise
 
     async def find(self, name: str) -> Tool:
-        """The tool; a server that was never listed is asked when the name points at it."""
+        """The tool. A server that the name points at is asked if it was never listed, or if its list is an old one."""
         try:
             return self._catalog.find(name)
-        except ToolNotFound:
-            prefix, separator, _ = name.partition("__")
-            unlisted = [
-                entry.name
-                for entry in self._catalog.servers.values()
-                if entry.usable and entry.listed is None and separator and prefix in (entry.prefix, entry.name)
-            ]
-            if not unlisted:
+        except ToolNotFound as error:
+            unknown, server = error, self._who_may_know(name, error)
+            if server is None:
                 raise
-        outcome = await self._refresh_task(unlisted[0])
+        was_listed = self._catalog.servers[server].listed is not None
+        outcome = await self._refresh_task(server)
         if outcome.error:
-            raise PegboardError(outcome.error, hint=outcome.hint)
+            raise unknown if was_listed else PegboardError(outcome.error, hint=outcome.hint)
         return self._catalog.find(name)
+
+    def _who_may_know(self, name: str, error: ToolNotFound) -> str | None:
+        """The server to ask about a name the catalog does not have: the cache may be older than the tool."""
+        prefix, separator, _ = name.partition("__")
+        for entry in self._catalog.servers.values():
+            if not separator or not entry.usable or prefix not in (entry.prefix, entry.name):
+                continue
+            if entry.listed is None:
+                return entry.name
+            if not error.reason and entry.name not in self._asked_again:
+                self._asked_again.add(entry.name)  # once is enough: names that do not exist must not cost a list each
+                return entry.name
+        return None
 
     # ── what the pool tells ──────────────────────────────────────────────────────────────────────────────────────
 

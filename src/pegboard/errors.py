@@ -57,6 +57,8 @@ class ToolNotFound(PegboardError):
         super().__init__(reason or f"There is no tool named {name!r}.", hint=near)
         self.name = name
         self.nearest = nearest
+        self.reason = reason
+        """Why a tool that is known is not to be had; empty when nobody knows it."""
 
 
 class ArgumentsError(PegboardError):

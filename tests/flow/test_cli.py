@@ -133,11 +133,36 @@ def test_the_roster_shows_state_source_age_and_how_to_mend(shell: Shell) -> None
     assert "server" in text.splitlines()[0]
 
 
+def test_a_refused_name_is_told_by_the_check_the_roster_and_the_refresh(shell: Shell) -> None:
+    shell.plain("good")
+    shell.plain("pegboard")
+    checked = shell.run("config", "check", code=1).stdout
+    assert "pegboard.toml: servers.pegboard: the name 'pegboard' is kept" in checked
+    assert "- pegboard: the name 'pegboard' is kept" in shell.run("refresh").stdout
+    assert not shell.started("pegboard")
+
+
+def test_the_roster_shows_what_the_configuration_warns_of(shell: Shell) -> None:
+    shell.plain("one")
+    warned = shell.run("--set", 'tools.plugin_dirs=["nowhere"]', "servers").stderr
+    assert "nowhere: plug-in folder cannot be read" in warned
+
+
+def test_a_pattern_that_matches_no_tool_says_so(shell: Shell) -> None:
+    shell.plain("one")
+    shell.run("refresh")
+    assert "None of the 9 tools match." in shell.run("tools", "nothing*").stderr
+
+
 def test_the_roster_can_be_asked_live(shell: Shell) -> None:
     shell.plain("one")
     shell.server("missing", ["no-such-command"])
-    rows = {row["name"]: row for row in shell.json("servers", "--live")["servers"]}
+    shell.plain("gated")
+    shell.run("refresh", "gated")
+    gate = 'servers.gated.requires.env=["NOT_SET_ANYWHERE"]'
+    rows = {row["name"]: row for row in shell.json("servers", "--live", "--set", gate)["servers"]}
     assert rows["one"]["source"] == "live"
+    assert rows["gated"]["source"] == "cache"
     assert rows["missing"]["state"] == "error"
     assert shell.started("one")
 

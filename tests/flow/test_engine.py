@@ -210,6 +210,61 @@ def test_a_corrupt_cache_is_a_warning_and_prevents_no_call(house: House) -> None
     in_engine(house, work)
 
 
+def test_a_tool_that_is_newer_than_the_cache_can_be_called(house: House) -> None:
+    house.add("one")
+    refresh(house)
+    source = house.script("one").read_text()
+    house.script("one").write_text(source.replace('"echo"', '"repeat"').replace("tool_echo", "tool_repeat"))
+
+    async def work(engine: Engine) -> None:
+        assert "one__repeat" not in engine.catalog.tools
+        assert (await engine.call("one__repeat", {"text": "hi"}))["content"]
+
+    in_engine(house, work)
+
+
+def test_a_name_that_does_not_exist_costs_at_most_one_list_and_one_that_is_denied_costs_none(house: House) -> None:
+    house.add("one")
+    house.tools = ToolsConfig(deny=("*__add",))
+    refresh(house)
+
+    async def work(engine: Engine) -> None:
+        for name in ("one__add", "one__ecko", "one__ecko", "nobody__echo"):
+            with pytest.raises(ToolNotFound):
+                await engine.find(name)
+
+    in_engine(house, work)
+    assert house.starts("one") == 2
+
+
+def test_a_wrong_name_is_still_answered_with_the_nearest_when_the_server_is_down(house: House) -> None:
+    house.add("one")
+    refresh(house)
+    house.script("one").write_text("raise SystemExit(2)")
+
+    async def work(engine: Engine) -> None:
+        with pytest.raises(ToolNotFound) as caught:
+            await engine.find("one__ecko")
+        assert caught.value.nearest == ("one__echo",)
+
+    in_engine(house, work)
+
+
+def test_a_server_whose_name_is_refused_is_never_started(house: House) -> None:
+    house.add("one")
+    house.add("0ne")
+    house.add("pegboard")
+
+    async def work(engine: Engine) -> None:
+        assert engine.stale() == ["0ne"]
+        assert [outcome.server for outcome in await engine.refresh()] == ["0ne"]
+        with pytest.raises(ServerUnavailable, match="easily confused"):
+            await engine.refresh(["one"])
+
+    in_engine(house, work)
+    assert house.starts("one") == house.starts("pegboard") == 0
+
+
 def test_a_cache_that_cannot_be_written_is_a_warning_and_the_tools_serve_all_the_same(house: House) -> None:
     house.add("one")
     (house.folder / "cache").write_text("a file where the folder should be")

@@ -6,6 +6,7 @@ import argparse
 
 import msgspec
 
+from pegboard.catalog.naming import refused_servers
 from pegboard.cli.context import load_config
 from pegboard.cli.output import emit, say
 from pegboard.config.load import Examination, examine
@@ -46,19 +47,27 @@ def _check(args: argparse.Namespace) -> int:
         for problem in examination.problems:
             say(str(problem))
         for problem in unusable:
-            say(f"{problem.key}: {problem.message}")  # the message names the file, and the line where it has one
+            say(_placed(problem))
         for warning in config.warnings:
             say(f"warning: {warning}")
         say(_verdict(examination, len(problems)))
     return 1 if problems else 0
 
 
+def _placed(problem: Problem) -> str:
+    """Most messages name their file and line already; one about a server's name does not."""
+    text = f"{problem.key}: {problem.message}"
+    return text if problem.where in problem.message else f"{problem.where}: {text}"
+
+
 def _unusable(examination: Examination) -> list[Problem]:
     """Servers that would be in state `error`."""
+    servers = examination.config.servers
+    refused = refused_servers(servers)
     return [
-        Problem(where=str(spec.origin or ""), key=key_text(("servers", name)), message=spec.problem)
-        for name, spec in examination.config.servers.items()
-        if spec.problem
+        Problem(where=str(spec.origin or ""), key=key_text(("servers", name)), message=reason)
+        for name, spec in servers.items()
+        if (reason := spec.problem or refused.get(name, ""))
     ]
 
 

@@ -41,7 +41,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Shows the roster."""
     config = load_with_servers(args)
-    rows, warnings = _live(config) if args.live else _cached(config)
+    rows, found = _live(config) if args.live else _cached(config)
+    warnings = (*config.warnings, *found)
     if args.json:
         output.emit({"servers": rows, "warnings": warnings})
         return 0
@@ -108,9 +109,10 @@ def _live(config: Config) -> tuple[list[Row], tuple[str, ...]]:
 
     catalog, outcomes = asyncio.run(ask())
     failures = {outcome.server: outcome for outcome in outcomes if outcome.error}
+    answered = {outcome.server for outcome in outcomes if not outcome.error}
     rows = []
     for entry in catalog.servers.values():
-        row = _row(config, entry, "cache" if entry.name in failures else "live")
+        row = _row(config, entry, "live" if entry.name in answered else "cache")
         if entry.name in failures:
             failure = failures[entry.name]
             row.state, row.hint = ServerState.ERROR, failure.hint

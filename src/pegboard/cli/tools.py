@@ -33,6 +33,8 @@ def run(args: argparse.Namespace) -> int:
         output.emit(_as_json(catalog, tools))
         return 0
     _print(tools)
+    if catalog.tools and not tools:
+        output.warn(f"None of the {len(catalog.tools)} tools match.")
     if args.refused:
         _print_refused(catalog)
     _print_remarks(catalog)
