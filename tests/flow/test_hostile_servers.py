@@ -22,7 +22,7 @@ from pegboard.errors import (
     RemoteError,
     StartFailed,
 )
-from pegboard.types import Json, Listing
+from pegboard.types import CallContext, Json, Listing
 from pegboard.upstream.server import Server
 from tests.pools import PLAIN_CALL, hostile, plain, pool_of, run, still_alive, text_of
 from tests.servers import HOSTILE_MODES
@@ -37,14 +37,16 @@ class Row(NamedTuple):
     call: tuple[type[PegboardError], str] | None = None
     warns: str = ""
     """What the listing's warnings say."""
-    call_timeout: float = 10.0
+    start_timeout: float = 30.0
+    call_timeout: float = 40.0
+    """Only rows that are to be late have little time: a busy machine must not make the others late."""
     max_result_bytes: int = MEBIBYTE
     hangs: bool = False
     """It keeps a caller waiting until the time is up: long enough for many calls elsewhere."""
 
 
 def never_ready(kind: type[PegboardError], words: str, *, hangs: bool = False) -> Row:
-    return Row(listing=(kind, words), call=(kind, words), hangs=hangs)
+    return Row(listing=(kind, words), call=(kind, words), hangs=hangs, start_timeout=2 if hangs else 30)
 
 
 def late(method: str) -> tuple[type[PegboardError], str]:
@@ -61,7 +63,7 @@ ROWS: dict[str, Row] = {
     "dies_in_a_loop": Row(
         listing=(ConnectionLost, "exited with code 1.*hostile: bye"), call=(ConnectionLost, "exited with code 1")
     ),
-    "mute_at_probe": FINE,
+    "mute_at_probe": Row(start_timeout=10),
     "dies_at_probe": FINE,
     "hang_at_list": Row(listing=late("tools/list"), call_timeout=1, hangs=True),
     "list_not_array": Row(listing=(ProtocolViolation, "no list of tools")),
@@ -86,9 +88,9 @@ ROWS: dict[str, Row] = {
     "not_an_object_result": Row(call=(ProtocolViolation, "expected an object")),
     "error_without_message": Row(call=(RemoteError, "gave no message")),
     "asks_back": FINE,
-    "request_flood": Row(call_timeout=40),
-    "notification_flood": Row(call_timeout=40),
-    "log_flood": Row(call_timeout=40),
+    "request_flood": FINE,
+    "notification_flood": FINE,
+    "log_flood": FINE,
     "slow_drip": FINE,
     "garbage_lines": FINE,
     "bad_utf8": FINE,
@@ -97,7 +99,7 @@ ROWS: dict[str, Row] = {
     "line_separators": FINE,
     "lone_surrogate": FINE,
     "not_a_number": Row(call=(ProtocolViolation, "not JSON-RPC")),
-    "huge_line": Row(call=(LimitExceeded, "bytes, over its limit.*max_result_bytes"), call_timeout=40),
+    "huge_line": Row(call=(LimitExceeded, "bytes, over its limit.*max_result_bytes")),
     "huge_line_no_newline": Row(call=late("tools/call"), call_timeout=1, hangs=True),
     "deep_json": Row(call=(ProtocolViolation, "nested too deeply")),
     "stdout_closed_but_alive": Row(call=(ConnectionLost, "closed its stdout but went on running")),
@@ -157,7 +159,7 @@ async def trouble_with(bad: Server, row: Row) -> None:
     if isinstance(listing, Listing):
         assert "poke" in [tool.get("name") for tool in listing.tools]
         assert row.warns in "\n".join(listing.warnings)
-    result, error = await outcome(bad.call_tool("poke", {}, PLAIN_CALL))
+    result, error = await outcome(bad.call_tool("poke", {}, CallContext(timeout=row.call_timeout)))
     check_error(error, row.call)
     if isinstance(result, dict):
         assert text_of(result).startswith("ok")
@@ -165,7 +167,11 @@ async def trouble_with(bad: Server, row: Row) -> None:
 
 async def one_mode(mode: str, row: Row, pid_file: Path) -> None:
     bad = hostile(
-        mode, str(pid_file), start_timeout=2, call_timeout=row.call_timeout, max_result_bytes=row.max_result_bytes
+        mode,
+        str(pid_file),
+        start_timeout=row.start_timeout,
+        call_timeout=row.call_timeout if row.listing else FINE.call_timeout,
+        max_result_bytes=row.max_result_bytes,
     )
     async with pool_of(plain("good"), bad) as pool:
         good = pool.get("good")
@@ -174,7 +180,7 @@ async def one_mode(mode: str, row: Row, pid_file: Path) -> None:
         elsewhere = await keep_calling(good, trouble)
         await trouble
     print(f"{mode}: {elsewhere.calls} calls elsewhere, longest stall {1000 * elsewhere.longest_stall:.0f} ms")
-    assert elsewhere.calls >= (10 if row.hangs else 1)
+    assert elsewhere.calls >= (3 if row.hangs else 1)
 
 
 def pids_in(*files: Path) -> list[int]:

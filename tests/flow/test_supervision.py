@@ -175,9 +175,10 @@ def test_a_call_that_times_out_or_is_cancelled_is_called_off_at_the_server(tmp_p
 
     async def scenario() -> None:
         async with pool_of(plain("p", "--log", str(log))) as pool:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(0.3):
-                    await pool.get("p").call_tool("slow", {"seconds": 60}, PLAIN_CALL)
+            doomed = asyncio.create_task(pool.get("p").call_tool("slow", {"seconds": 60}, PLAIN_CALL))
+            await until(lambda: "tools/call slow" in lines(log))
+            doomed.cancel()
+            await asyncio.wait({doomed})
             await until(lambda: lines(log).count("slow cancelled") == 1)
             slow = pool.get("p").call_tool("slow", {"seconds": 60}, CallContext(timeout=0.1))
             assert isinstance((await asyncio.gather(slow, return_exceptions=True))[0], Exception)
