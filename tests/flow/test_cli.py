@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -187,6 +188,28 @@ def test_a_failing_refresh_reports_each_server_and_exits_with_1(shell: Shell) ->
     outcome = {row["server"]: row for row in shell.json("refresh", code=1)["servers"]}
     assert outcome["broken"]["error"]
     assert outcome["good"]["tools"] == 9
+
+
+def test_a_server_that_talks_on_stdout_before_it_fails_is_quoted(shell: Shell) -> None:
+    shell.server("usage", ["sh", "-c", "echo 'usage: server --stdio'; exit 2"])
+    shell.server("chatty", ["sh", "-c", "echo Welcome; cat >/dev/null"], extra="start_timeout = 1")
+    rows = {row["server"]: row for row in shell.json("refresh", code=1)["servers"]}
+    assert "the first line: 'usage: server --stdio'" in rows["usage"]["hint"]
+    assert "the first line: 'Welcome'" in rows["chatty"]["hint"]
+
+
+def test_a_server_that_cannot_be_reached_says_what_to_mend(shell: Shell) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    done = shell.run("--set", f"servers.far.url=http://127.0.0.1:{port}/mcp", "refresh", code=1)
+    assert f"far: 127.0.0.1:{port} cannot be reached" in done.stdout
+    assert "mend `url` of servers.far" in done.stdout
+
+
+def test_a_bare_name_that_nobody_listed_says_who_was_not_asked(shell: Shell) -> None:
+    shell.plain("one")
+    done = shell.run("call", "echo", code=1)
+    assert "Not listed yet: one; `pegboard refresh` asks" in done.stderr
 
 
 def test_refresh_of_an_unknown_server_names_the_nearest(shell: Shell) -> None:

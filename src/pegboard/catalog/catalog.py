@@ -93,7 +93,17 @@ class Catalog(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             if refusal.tool and name in _spellings(refusal.server, refusal.tool):
                 return f"The tool {refusal.tool!r} of server {refusal.server!r} is not used: {refusal.reason}."
         entry = self._server_meant(name)
-        return _why_no_tools(name, entry) if entry is not None else ""
+        if entry is not None:
+            return _why_no_tools(name, entry)
+        return "" if SEPARATOR in name else self._who_was_never_asked(name)
+
+    def _who_was_never_asked(self, name: str) -> str:
+        unlisted = [entry.name for entry in self.servers.values() if entry.usable and entry.listed is None]
+        if not unlisted:
+            return ""
+        more = f" and {len(unlisted) - _CANDIDATES} more" if len(unlisted) > _CANDIDATES else ""
+        names = ", ".join(unlisted[:_CANDIDATES]) + more
+        return f"There is no tool named {name!r}. Not listed yet: {names}; `pegboard refresh` asks for their tools."
 
     def _server_meant(self, name: str) -> ServerEntry | None:
         """The server whose tool this would be, if that server has no tools to show now."""

@@ -47,6 +47,7 @@ PROBE_SECONDS = 5.0
 MAX_POSTS = 64
 """Messages nobody waits for that may wait for the server to read."""
 MAX_ROUNDS = 16
+MAX_NOISE = 200
 ASKS: Json = {"elicitation": {"form": {}, "url": {}}}
 LISTEN_RETRIES = 5
 LISTEN_LASTS = 10.0
@@ -72,6 +73,8 @@ class Connection:
         """Resolves, with the reason, when nothing can be asked any more."""
         self.lost_at_probe = False
         """It ended when it was asked what it speaks: it may be one that insists on `initialize` first."""
+        self.noise = b""
+        """How the first line begins that was no message at all: a banner, a log line, a usage text."""
 
     # ── opening and closing ──────────────────────────────────────────────────────────────────────────────────────
 
@@ -261,6 +264,7 @@ class Connection:
             answered = answered_id(Oversized(len(data), data[:EDGE], data[-EDGE:])) if origin is None else origin
             if answered is not None:
                 self.failed(answered, ProtocolViolation(self._server, f"its answer is not JSON-RPC: {error}"))
+            self.noise = self.noise or data[:MAX_NOISE]
             return
         for message in messages:
             if isinstance(message, Response):

@@ -315,11 +315,18 @@ class Server:
             return StartFailed(
                 self.name,
                 f"it was not ready within {limit:g} s",
-                hint=_with_stderr(link, f"If it needs longer, raise `start_timeout` of servers.{self.name}."),
+                hint=_with_noise(
+                    connection,
+                    _with_stderr(link, f"If it needs longer, raise `start_timeout` of servers.{self.name}."),
+                ),
             )
         except ConnectionLost as error:
-            when = "" if isinstance(error, Unreachable) else " before it was ready"
-            return StartFailed(self.name, f"{error.cause}{when}", hint=error.hint)
+            if isinstance(error, Unreachable):
+                hint = error.hint or f"Does it run? If it moved, mend `url` of servers.{self.name}."
+                return StartFailed(self.name, error.cause, hint=hint)
+            return StartFailed(
+                self.name, f"{error.cause} before it was ready", hint=_with_noise(connection, error.hint)
+            )
         except ServerError as error:
             error.hint = _with_stderr(link, error.hint)
             return error
@@ -395,6 +402,13 @@ def _load_http(url: str) -> None:
 def _with_stderr(link: Link, hint: str) -> str:
     words = link.last_words
     return f"It wrote on stderr:\n{words}" if words else hint
+
+
+def _with_noise(connection: Connection, hint: str) -> str:
+    if not connection.noise:
+        return hint
+    first = connection.noise.decode(errors="replace").strip()
+    return f"It writes on stdout what is not MCP; the first line: {first!r}" + (f"\n{hint}" if hint else "")
 
 
 def _seen(future: asyncio.Future[Connection]) -> None:
