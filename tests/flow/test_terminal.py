@@ -14,8 +14,13 @@ import pytest
 from tests.servers import plain_command
 
 ERAS = ("modern", "legacy")
-IN_CONTROL = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
-"""Makes the terminal the process's own, so that Ctrl-C reaches it as a signal."""
+IN_CONTROL = """
+import fcntl, os, signal, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+"""Makes the terminal the process's own, so that Ctrl-C reaches it, also where a background job ignores it."""
 
 
 class Terminal:
@@ -40,7 +45,11 @@ class Terminal:
             stderr=inside,
         ) as process:
             os.close(inside)
-            shown = self._converse(terminal, typed)
+            try:
+                shown = self._converse(terminal, typed)
+            except BaseException:
+                process.kill()
+                raise
         os.close(terminal)
         return process.returncode, shown
 
