@@ -21,7 +21,7 @@ _TRANSPORTS = {"stdio": "stdio", "http": "http", "streamablehttp": "http", "sse"
 _SAME = ("command", "args", "env", "cwd", "headers", "enabled")
 # Of several addresses the most specific name counts.
 _ADDRESSES = ("httpUrl", "url", "serverUrl")
-_OURS = {*_SAME, *_ADDRESSES, "type", "transport", "disabled", "alwaysLoad", "timeout"}
+KNOWN_KEYS = {*_SAME, *_ADDRESSES, "type", "transport", "disabled", "alwaysLoad", "timeout"}
 # They say nothing about how a server is run, so nobody misses them.
 _DESCRIPTIVE = {"$schema", "name", "title", "description", "displayName", "icon", "gallery", "version"}
 
@@ -74,7 +74,7 @@ def translate(name: str, raw: Any, where: KeyPath) -> Entry:
     for ours, theirs, value in _renamed(raw, faults):
         fields[ours] = value
         written[ours] = theirs
-    ignored = tuple(key for key in raw if key not in _OURS | _DESCRIPTIVE)
+    ignored = tuple(key for key in raw if key not in KNOWN_KEYS | _DESCRIPTIVE)
     return Entry(name=name, where=where, fields=fields, written=written, ignored=ignored, faults=tuple(faults))
 
 

@@ -56,12 +56,12 @@ def summary(messages: Iterable[str]) -> str:
     return "; ".join(once[:SHOWN]) + more
 
 
-def nearest(word: str, known: Iterable[str]) -> str:
+def nearest(word: str, known: Iterable[str], *, cutoff: float = 0.6) -> str:
     """The known word that was probably meant; empty when none is close."""
     import difflib
 
     by_lower = {name.lower(): name for name in known}
-    close = difflib.get_close_matches(word[:100].lower().replace("-", "_"), by_lower, n=1, cutoff=0.6)
+    close = difflib.get_close_matches(word[:100].lower().replace("-", "_"), by_lower, n=1, cutoff=cutoff)
     return by_lower[close[0]] if close else ""
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pegboard.config.layer import Findings, Layer
-from pegboard.config.problems import KeyPath, Problem
+from pegboard.config.problems import KeyPath, Problem, nearest
 
 MAX_BYTES = 16 * 1024 * 1024
 """No configuration is larger; a device or a log given by mistake is."""
@@ -119,8 +119,16 @@ def _tell(entry: Any, layer: Layer, findings: Findings) -> None:
     for key, message in entry.faults:
         findings.report(layer, ("servers", entry.name, key), message)
     if entry.ignored:
-        keys = ", ".join(entry.ignored)
+        keys = ", ".join(map(_or_a_slip, entry.ignored))
         findings.warn(layer, ("servers", entry.name), f"ignored, as only another program knows it: {keys}")
+
+
+def _or_a_slip(key: str) -> str:
+    """An unknown key, with the one it may be a slip for; only a very close one, as other programs have many keys."""
+    from pegboard.config.mcp_json import KNOWN_KEYS
+
+    near = nearest(key, KNOWN_KEYS, cutoff=0.8)
+    return f"{key} (did you mean {near}?)" if near else key
 
 
 def _editor_references(path: Path, environ: Mapping[str, str]) -> dict[str, str]:

@@ -192,6 +192,11 @@ def test_keys_that_only_another_program_knows_are_a_warning(place):
     assert warning.endswith(".mcp.json:3: mcpServers.a: ignored, as only another program knows it: autoApprove, trust")
 
 
+def test_a_slip_in_a_key_is_told_with_the_key_that_was_meant(place):
+    (warning,) = servers(place, {"command": "x", "arg": ["y"], "alwaysAllow": []}).warnings
+    assert warning.endswith("only another program knows it: arg (did you mean args?), alwaysAllow")
+
+
 def test_a_server_without_a_name_is_an_error(place):
     path = place.write('{"mcpServers": {"": {"command": "x"}}}', "m.json")
     assert place.problems(files=[path]) == ['m.json:1: mcpServers."": a server needs a name']
