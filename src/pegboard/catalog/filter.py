@@ -126,13 +126,25 @@ def unmatched_deny(
     return tuple(warnings)
 
 
-def near_misses(rule: str, tools: Iterable[Named]) -> tuple[str, ...]:
-    """The bare names of the tools that a mistyped rule was probably meant for."""
+def near_misses(rule: str, tools: Sequence[Named]) -> tuple[str, ...]:
+    """The rule under a server's present name, or the bare names of the tools that it was probably meant for."""
     rest = rule.partition(SEPARATOR)[2]
     names = list(dict.fromkeys(tool.bare for tool in tools))
     found = dict.fromkeys(_near(rest, names)) if rest else {}
     found |= dict.fromkeys(_near(rule, names))
-    return tuple(found)[:_NEAR_LIMIT]
+    return tuple(found or dict.fromkeys(_renamed(rule, tools)))[:_NEAR_LIMIT]
+
+
+def _renamed(rule: str, tools: Sequence[Named]) -> Iterable[str]:
+    """The rule as it would read if its server had been renamed, where it would match something then."""
+    key, separator, rest = rule.partition(SEPARATOR)
+    if not separator or _SPECIAL.intersection(key):
+        return
+    prefixes = dict.fromkeys(tool.public.partition(SEPARATOR)[0] for tool in tools)
+    for prefix in prefixes if len(prefixes) == 1 else nearest(key, prefixes, _NEAR_LIMIT):
+        meant = prefix + SEPARATOR + rest
+        if _matches_any(meant, tools):
+            yield meant
 
 
 def _near(glob: str, names: Iterable[str]) -> Iterable[str]:

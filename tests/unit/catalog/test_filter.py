@@ -80,6 +80,14 @@ def test_a_renamed_prefix_is_seen_through():
     assert "near: create_issue" in warning
 
 
+def test_a_rule_for_everything_of_a_renamed_server_shows_what_it_would_be_now():
+    (warning,) = unmatched("github", ServerConfig(exclude=("gh__*",)), TOOLS)
+    assert warning.endswith("near: github__*")
+    known = [*TOOLS, one("read", "files")]
+    assert unmatched_deny(["gihub__*"], known, set(), more_to_come=False)[0].endswith("near: github__*")
+    assert "near" not in unmatched_deny(["slack__*"], known, set(), more_to_come=False)[0]
+
+
 def test_a_rule_like_nothing_at_all_has_no_near_misses():
     assert unmatched("github", ServerConfig(exclude=("zzz",)), TOOLS) == (
         "exclude rule 'zzz' of server github matches none of its 3 tools",
