@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Self
 
 import msgspec
@@ -20,13 +20,16 @@ from pegboard.errors import PegboardError, ServerNotFound, ServerUnavailable, To
 from pegboard.protocols import Files
 from pegboard.store.files import DiskFiles
 from pegboard.telemetry.events import Event, ServerChanged, ToolsUpdated
-from pegboard.types import CallContext, Json, ServerState, Tool
+from pegboard.types import Answer, CallContext, Json, Priors, ServerState, Tool
 from pegboard.upstream.probe import Prober
 from pegboard.upstream.tokens import identity_of
 
 if TYPE_CHECKING:
     import asyncio
 
+    from pegboard.index.finder import Terms
+    from pegboard.index.keeper import Built, IndexKeeper, OnProgress
+    from pegboard.index.live import LiveIndex
     from pegboard.upstream.server import Server
 
 RELIST_SECONDS = 2.0
@@ -52,6 +55,17 @@ def load_catalog(config: Config, files: Files | None = None) -> Catalog:
     gated = unavailable(config.servers.values(), Prober().probe_all(config.servers.values()))
     catalog = build(config, snapshots, gated)
     return msgspec.structs.replace(catalog, warnings=(*catalog.warnings, *warnings))
+
+
+def index_keeper(config: Config, on_progress: OnProgress | None = None) -> IndexKeeper:
+    """The index file of this configuration, and the embedder it should be made with."""
+    import hashlib
+
+    from pegboard.index.embedders.choose import chosen
+    from pegboard.index.keeper import IndexKeeper
+
+    which = hashlib.sha256("\n".join(map(str, config.files)).encode()).hexdigest()[:16]
+    return IndexKeeper(config.cache_dir / f"index/{which}.index", chosen(config.search), on_progress)
 
 
 def _shelf(config: Config, files: Files | None) -> Shelf:
@@ -82,6 +96,7 @@ class Engine:
         self._refreshing: dict[str, asyncio.Task[Refreshed]] = {}
         self._relisted: dict[str, float] = {}
         self._asked_again: set[str] = set()
+        self._live: LiveIndex | None = None
 
     # ── lifetime ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -112,6 +127,8 @@ class Engine:
         for task in list(self._refreshing.values()):
             task.cancel()
         await asyncio.gather(*self._refreshing.values(), return_exceptions=True)
+        if self._live is not None:
+            await self._live.close()
         await self._pool.close()
 
     # ── the catalog ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -194,6 +211,8 @@ class Engine:
         import asyncio
 
         server = self._pool.get(name)
+        if lacks := self._gated.get(name):
+            return Refreshed(server=name, error=f"{name}: not asked, for it cannot work now: it {lacks}")
         async with self._refresh_slots:
             was_running = server.is_running
             try:
@@ -232,6 +251,35 @@ class Engine:
                 )
             )
         return outcome
+
+    # ── search ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def search(self, query: str, terms: Terms | None = None) -> Answer:
+        """The tools that can do what the query says, best first. Nothing is started."""
+        from pegboard.index.finder import Terms
+
+        return await self.index().search(await self.current(), query, terms or Terms())
+
+    async def ready_to_search(self, on_progress: OnProgress | None = None) -> Built | None:
+        """Waits until the index is that of the catalog as it is now; None when it was already."""
+        return await self.index(on_progress).ready(await self.current())
+
+    def index(self, on_progress: OnProgress | None = None) -> LiveIndex:
+        """The index behind `search`; made when it is first needed."""
+        if self._live is None:
+            from pegboard.index.live import LiveIndex
+
+            specs = self.config.servers.values()
+            self._live = LiveIndex(
+                index_keeper(self.config, on_progress),
+                limited=[spec.name for spec in specs if spec.config.trust == "limited"],
+                max_share=self.config.search.max_server_share,
+            )
+        return self._live
+
+    def learn(self, priors: Mapping[str, Priors]) -> None:
+        """What past calls say of the tools, by public name; searches take it into account from now on."""
+        self.index().priors = dict(priors)
 
     # ── calls ────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -6,6 +6,9 @@ PegboardError                what happened, to what; `hint` says what to do
 ├── ToolNotFound             no such tool; carries the nearest names
 ├── ArgumentsError           the arguments do not fit the tool's schema; carries the schema
 ├── MissingExtra             an optional dependency is not installed
+├── EmbedderError            an embedder cannot be loaded, or did not answer
+├── IndexDamaged             an index file is not what was written
+├── EvaluationError          evaluation data cannot be used; names file and line
 └── ServerError              something about one server, which it names
     ├── ServerUnavailable    disabled, not usable now, or resting after repeated failures
     ├── StartFailed          the command is missing, or the server died or was mute before it was ready
@@ -75,6 +78,18 @@ class MissingExtra(PegboardError):
     def __init__(self, what: str, extra: str) -> None:
         super().__init__(f"{what} needs an optional dependency.", hint=f"pip install 'pegboard[{extra}]'")
         self.extra = extra
+
+
+class EmbedderError(PegboardError):
+    """Texts could not be embedded; searches go on by words alone."""
+
+
+class IndexDamaged(PegboardError):
+    """An index file is of another format, cut short or altered; it is built anew."""
+
+
+class EvaluationError(PegboardError):
+    """Evaluation data cannot be used as it is."""
 
 
 class ServerError(PegboardError):

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from pegboard.types import CallContext, Json, Listing
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 class Source(Protocol):
@@ -34,4 +39,17 @@ class Files(Protocol):
 
     def write(self, path: Path, content: bytes) -> None:
         """Replaces the file whole or not at all, durably."""
+        ...
+
+
+class Embedder(Protocol):
+    """Texts into vectors. Any failure is an EmbedderError; the search then goes on by words."""
+
+    @property
+    def identity(self) -> str:
+        """Which model, in which version: vectors of different identities are never mixed."""
+        ...
+
+    async def embed(self, texts: Sequence[str], *, query: bool = False) -> NDArray[np.float32]:
+        """One row for each text, of length 1 (or 0 where there is nothing to go by)."""
         ...

@@ -30,6 +30,8 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     tags: tuple[str, ...] = ()
     scopes: tuple[str, ...] = ()
     cost_usd: float | None = None
+    aliases: tuple[str, ...] = ()
+    """Words the configuration adds to find it by."""
     lazy: bool = True
     """False when its server is configured to be always on the surface."""
 
@@ -114,3 +116,69 @@ class CallContext(msgspec.Struct, frozen=True, kw_only=True):
     on_ask: OnAsk | None = None
     meta: Json | None = None
     """Extra `_meta` for the request."""
+
+
+class Priors(msgspec.Struct, frozen=True, kw_only=True):
+    """What past calls say of one tool."""
+
+    calls: float = 0.0
+    """How many, older ones counting less."""
+    success_rate: float = 0.5
+    p50_ms: float | None = None
+    p95_ms: float | None = None
+    p99_ms: float | None = None
+    cost_usd: float | None = None
+    result_tokens: float | None = None
+    last_used: float = 0.0
+    """Unix time; 0 when never."""
+
+
+class Match(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a tool was found: the parts of its score."""
+
+    words: dict[str, tuple[str, ...]] = {}
+    """Each word that matched, and the fields it was found in."""
+    lexical: float = 0.0
+    """What the matched words are worth together."""
+    dense: float = 0.0
+    """Cosine between the query's vector and the tool's."""
+    fused: float = 0.0
+    """Both halves, standardised over all tools and added up."""
+    name_covered: float = 0.0
+    """Share of the tool's own name that the query says."""
+    query_covered: float = 0.0
+    """Share of the query that the tool says."""
+    server_named: float = 0.0
+    verb_agrees: float = 0.0
+    clause: float = 0.0
+    """Score for the step of the task that it serves best."""
+    prior: float = 0.0
+    """What its record added or took away."""
+    score: float = 0.0
+    """The sum that decides the order."""
+
+
+class Hit(msgspec.Struct, frozen=True, kw_only=True):
+    """One tool that answers an intent."""
+
+    name: str
+    """Its public name."""
+    server: str
+    confidence: float
+    """How sure it is that the tool fits, from 0 to 1."""
+    also: tuple[str, ...] = ()
+    """Public names of copies of it on other servers, which are not listed themselves."""
+    match: Match = Match()
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """What a search found."""
+
+    hits: tuple[Hit, ...] = ()
+    """Best first. Empty when nothing fits."""
+    nearest_servers: tuple[str, ...] = ()
+    """Servers that come closest, best first."""
+    unknown: tuple[str, ...] = ()
+    """Names that `select:` asked for and no tool has."""
+    notes: tuple[str, ...] = ()
+    """What the searcher should know: that the search went by words alone, for instance."""

@@ -358,6 +358,50 @@ def test_an_unknown_server_is_answered_with_the_nearest_name(house: House) -> No
     in_engine(house, work)
 
 
+def test_a_server_that_cannot_work_now_is_not_started_by_a_refresh_of_its_name(house: House) -> None:
+    house.add("one", requires=Requires(env=("PEG_TEST_MISSING",)))
+
+    async def work(engine: Engine) -> None:
+        (outcome,) = await engine.refresh(["one"])
+        assert "PEG_TEST_MISSING" in outcome.error
+
+    in_engine(house, work)
+    assert house.starts("one") == 0
+
+
+ASKS_THE_OLDER_WAY = """
+from mcp.server.mcpserver import Context, MCPServer
+from pydantic import BaseModel
+
+server = MCPServer("asks")
+
+class Name(BaseModel):
+    name: str
+
+@server.tool()
+async def greet(ctx: Context) -> str:
+    answer = await ctx.elicit("Who are you?", Name)
+    return f"Hello, {answer.data.name}"
+
+server.run()
+"""
+
+
+def test_a_server_that_asks_in_the_older_way_can_be_told_to_speak_the_older_protocol(house: House) -> None:
+    (house.folder / "asks.py").write_text(ASKS_THE_OLDER_WAY)
+    command = ServerConfig(command=sys.executable, args=(str(house.folder / "asks.py"),), protocol="handshake")
+    house.specs["asks"] = ServerSpec(name="asks", config=command)
+
+    async def answer(method: str, params: dict[str, Any]) -> dict[str, Any]:
+        return {"action": "accept", "content": {"name": "Ada"}}
+
+    async def work(engine: Engine) -> None:
+        result = await engine.call("asks__greet", {}, CallContext(on_ask=answer))
+        assert result["content"][0]["text"] == "Hello, Ada"
+
+    in_engine(house, work)
+
+
 @pytest.mark.parametrize("era", ERAS)
 def test_progress_and_questions_reach_whoever_called(house: House, era: str) -> None:
     house.add("one", "--era", era)

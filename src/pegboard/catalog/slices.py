@@ -226,8 +226,13 @@ def _tool(spec: ServerSpec, cached: CachedTool, public: str) -> Tool:
         tags=config.tags,
         scopes=config.scopes,
         cost_usd=config.cost_usd,
+        aliases=_aliases(config.aliases.get(cached.name, "")),
         lazy=config.lazy,
     )
+
+
+def _aliases(text: str) -> tuple[str, ...]:
+    return tuple(part for each in text.split(",") if (part := each.strip()))
 
 
 def _names(entry: ServerEntry, snapshot: Snapshot) -> Iterator[Named]:
@@ -248,7 +253,7 @@ def _digest(spec: ServerSpec, entry: ServerEntry, tools: list[Tool]) -> bytes:
     # Ages and versions are left out: a list that was asked anew and came back the same is the same.
     about = (
         *(entry.name, entry.enabled, entry.problem, entry.unavailable, entry.title, entry.instructions),
-        *(config.tags, config.scopes, config.cost_usd, config.lazy),
+        *(config.tags, config.scopes, config.cost_usd, config.lazy, sorted(config.aliases.items()), config.trust),
     )
     lines = [repr(about)]
     lines += [f"{tool.public_name} {tool.fingerprint}" for tool in tools]

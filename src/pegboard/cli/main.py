@@ -19,9 +19,12 @@ from pegboard.errors import ArgumentsError, ConfigError, PegboardError, ServerNo
 COMMANDS = {
     "servers": ("pegboard.cli.servers", "the roster: state, tools, age, last error and how to fix it"),
     "tools": ("pegboard.cli.tools", "all tools, from the cache; no server is started"),
+    "search": ("pegboard.cli.search", "the tools that can do what you say, best first; no server is started"),
     "show": ("pegboard.cli.show", "one tool with its whole definition"),
     "call": ("pegboard.cli.call", "call a tool; only its server is started"),
     "refresh": ("pegboard.cli.refresh", "ask servers for their tools and cache the answer"),
+    "index": ("pegboard.cli.index", "build, inspect or verify what `search` searches"),
+    "eval": ("pegboard.cli.eval", "measure how well tools are found, on your queries or your intents"),
     "import": ("pegboard.cli.import_servers", "bring in servers that your agents already have"),
     "login": ("pegboard.cli.login", "sign in to a remote server that asks for OAuth"),
     "config": ("pegboard.cli.config", "check, show, or print the schema of the configuration"),

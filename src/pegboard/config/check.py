@@ -16,10 +16,23 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 import msgspec
 
 from pegboard.config.layer import Findings, Layer
-from pegboard.config.model import GatewayConfig, Requires, ServerConfig, StoreConfig, Table, ToolsConfig
+from pegboard.config.model import (
+    GatewayConfig,
+    Requires,
+    SearchConfig,
+    ServerConfig,
+    StoreConfig,
+    Table,
+    ToolsConfig,
+)
 from pegboard.config.problems import SHOWN, KeyPath, quoted, suggestion
 
-SECTIONS: dict[str, type[Table]] = {"tools": ToolsConfig, "gateway": GatewayConfig, "store": StoreConfig}
+SECTIONS: dict[str, type[Table]] = {
+    "tools": ToolsConfig,
+    "search": SearchConfig,
+    "gateway": GatewayConfig,
+    "store": StoreConfig,
+}
 ROOT = (*SECTIONS, "servers")
 
 Report = Callable[[KeyPath, str], None]
@@ -239,6 +252,7 @@ def _bounds(annotation: Any) -> str:
     for meta in annotation.__metadata__:
         words += [f"greater than {meta.gt}"] if meta.gt is not None else []
         words += [f"at least {meta.ge}"] if meta.ge is not None else []
+        words += [f"at most {meta.le}"] if meta.le is not None else []
     return " and ".join(words)
 
 

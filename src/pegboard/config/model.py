@@ -17,8 +17,12 @@ Seconds = Annotated[float, Meta(gt=0, description="Seconds.")]
 Bytes = Annotated[int, Meta(ge=1024, description="Bytes.")]
 Count = Annotated[int, Meta(ge=1)]
 Dollars = Annotated[float, Meta(ge=0)]
+Share = Annotated[float, Meta(gt=0, le=1)]
 
 Transport = Literal["stdio", "http", "sse"]
+Trust = Literal["full", "limited"]
+Protocol = Literal["auto", "handshake"]
+EmbedderName = Literal["static", "none", "minilm", "fastembed", "sentence-transformers", "endpoint"]
 
 
 class Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -46,6 +50,13 @@ class ServerConfig(Table, frozen=True, kw_only=True):
         Transport | None,
         Meta(description="`stdio`, `http` (streamable HTTP) or `sse` (legacy). Default: by command or url."),
     ] = None
+    protocol: Annotated[
+        Protocol,
+        Meta(
+            description="`handshake`: speak the revisions up to 2025-11-25, even if the server knows 2026-07-28; for "
+            "tools that ask questions in the older way."
+        ),
+    ] = "auto"
     enabled: Annotated[bool, Meta(description="False: the server is never contacted.")] = True
     lazy: Annotated[bool, Meta(description="False: its tools are always on the surface.")] = True
     include: Annotated[tuple[str, ...], Meta(description="Globs; when given, only these tools.")] = ()
@@ -53,6 +64,12 @@ class ServerConfig(Table, frozen=True, kw_only=True):
     tags: Annotated[tuple[str, ...], Meta(description="Words to find and filter its tools by.")] = ()
     scopes: Annotated[tuple[str, ...], Meta(description="Permissions its tools need.")] = ()
     cost_usd: Annotated[Dollars | None, Meta(description="What one call costs.")] = None
+    aliases: Annotated[
+        dict[str, str], Meta(description="More words to find a tool by, by the tool's own name; commas part them.")
+    ] = {}
+    trust: Annotated[
+        Trust, Meta(description="`limited`: its tools may hold only a share of the places in a search's answer.")
+    ] = "full"
     start_timeout: Annotated[Seconds | None, Meta(description="Seconds until it must be ready.")] = None
     call_timeout: Annotated[Seconds | None, Meta(description="Seconds until a call must be answered.")] = None
     idle_timeout: Annotated[Seconds | None, Meta(description="Seconds without a call before it is stopped.")] = None
@@ -77,6 +94,24 @@ class ToolsConfig(Table, frozen=True, kw_only=True):
     refresh_after: Annotated[
         float, Meta(ge=0, description="Seconds after which a cached list is asked anew, unless the server says.")
     ] = 3600.0
+
+
+class SearchConfig(Table, frozen=True, kw_only=True):
+    """How tools are found."""
+
+    embedder: Annotated[
+        EmbedderName, Meta(description="What turns texts into vectors; `none` searches by words alone.")
+    ] = "static"
+    model: Annotated[
+        str | None, Meta(description="Model of the embedder: a name, or a folder; each embedder has its own default.")
+    ] = None
+    url: Annotated[str | None, Meta(description="Address of an OpenAI-compatible embeddings endpoint.")] = None
+    api_key_env: Annotated[
+        str | None, Meta(description="Variable that holds the endpoint's key. The key itself is never stored.")
+    ] = None
+    max_server_share: Annotated[
+        Share, Meta(description="Share of the places in an answer that a server of limited trust may hold.")
+    ] = 0.4
 
 
 class GatewayConfig(Table, frozen=True, kw_only=True):
@@ -129,6 +164,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
 
     servers: dict[str, ServerSpec] = {}
     tools: ToolsConfig = ToolsConfig()
+    search: SearchConfig = SearchConfig()
     gateway: GatewayConfig = GatewayConfig()
     store: StoreConfig = StoreConfig()
     files: tuple[Path, ...] = ()

@@ -9,8 +9,13 @@ import errno
 import os
 import stat
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer as Buffer
 
 READ_CAP = 64 * 1024 * 1024
 _LEFTOVER_AGE = 3600.0
@@ -42,19 +47,24 @@ class DiskFiles:
 
     def write(self, path: Path, content: bytes) -> None:
         """Replaces the file whole or not at all, durably; keeps its mode and follows symbolic links."""
-        target = Path(os.path.realpath(path))
-        folder = target.parent
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        temp = folder / f"{_TEMP_PREFIX}{os.urandom(8).hex()}{_TEMP_SUFFIX}"
-        try:
-            _write_new(temp, content, _mode_of(target))
-            temp.replace(target)
-        except BaseException:
-            with suppress(OSError):
-                temp.unlink()
-            raise
-        _sync_folder(folder)
-        _sweep(folder)
+        replace_file(path, (content,))
+
+
+def replace_file(path: Path, chunks: Iterable[Buffer]) -> None:
+    """Replaces a file by these chunks, whole or not at all, durably; keeps its mode and follows symbolic links."""
+    target = Path(os.path.realpath(path))
+    folder = target.parent
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    temp = folder / f"{_TEMP_PREFIX}{os.urandom(8).hex()}{_TEMP_SUFFIX}"
+    try:
+        _write_new(temp, chunks, _mode_of(target))
+        temp.replace(target)
+    except BaseException:
+        with suppress(OSError):
+            temp.unlink()
+        raise
+    _sync_folder(folder)
+    _sweep(folder)
 
 
 def _read_all(fd: int, size: int, cap: int, path: Path) -> bytes:
@@ -89,12 +99,13 @@ def _mode_of(target: Path) -> int | None:
     return stat.S_IMODE(found.st_mode)
 
 
-def _write_new(temp: Path, content: bytes, mode: int | None) -> None:
+def _write_new(temp: Path, chunks: Iterable[Buffer], mode: int | None) -> None:
     fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
-        view = memoryview(content)
-        while view:
-            view = view[os.write(fd, view) :]
+        for chunk in chunks:
+            view = memoryview(chunk)
+            while view:
+                view = view[os.write(fd, view) :]
         if mode is not None:
             os.fchmod(fd, mode)
         os.fsync(fd)

@@ -287,7 +287,8 @@ class Server:
         return error
 
     async def _try_links(self, made: list[Connection], greets_first: bool) -> ServerError | None:
-        known = NEWEST_HANDSHAKE if greets_first else self._around.known_version(self.name)
+        older = greets_first or self.spec.config.protocol == "handshake"
+        known = NEWEST_HANDSHAKE if older else self._around.known_version(self.name)
         if self.spec.transport != "stdio":
             await asyncio.to_thread(_load_http, self.spec.config.url or "")
         links = self._around.links(self.spec, self.limits)

@@ -13,7 +13,13 @@ from pegboard.config.model import Requires, ServerConfig, Table
 
 PAGE = (Path(__file__).parents[3] / "docs" / "configuration.md").read_text(encoding="utf-8")
 TABLES: dict[str, type[Table]] = {**SECTIONS, "servers": ServerConfig}
-HEADINGS = {"servers": "## Servers", "tools": "## All tools", "gateway": "## Connections", "store": "## Files"}
+HEADINGS = {
+    "servers": "## Servers",
+    "tools": "## All tools",
+    "search": "## Finding tools",
+    "gateway": "## Connections",
+    "store": "## Files",
+}
 EXAMPLES = re.findall(r"```(\w+)\n(.*?)```", PAGE, re.DOTALL)
 
 
@@ -38,7 +44,7 @@ def test_every_key_is_documented_and_none_that_does_not_exist(name):
     assert documented == fields
 
 
-@pytest.mark.parametrize("name", ["tools", "gateway"])
+@pytest.mark.parametrize("name", ["tools", "search", "gateway"])
 def test_documented_defaults_are_the_real_ones(name):
     documented = {key: cells[0].strip("`") for key, cells in rows(section(HEADINGS[name])).items()}
     table = TABLES[name]()

@@ -1,0 +1,148 @@
+"""What somebody asks for, taken apart: names, demanded words, what is only an argument, and the steps of a task.
+
+Above: `rank`, `index`. Below: `text`, `verbs`. No tool is known here.
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from pegboard.index import weights
+from pegboard.index.text import WHOLE, fold, stem, terms
+from pegboard.index.thesaurus import in_english, same_as
+from pegboard.index.verbs import ALL, kinds_in
+
+LONGEST = 8000
+"""Characters of a query that are read."""
+MOST_CLAUSES = 8
+SELECT = "select:"
+
+_FILE_ENDINGS = (
+    "py|js|ts|txt|csv|tsv|json|md|html?|pdf|docx?|xlsx?|pptx?|png|jpe?g|gif|svg|ya?ml|toml|xml|sh|sql|log|mp[34]|wav|"
+    "zip|tar|gz|ipynb|parquet|db"
+)
+_ADDRESS = r"(?:https?|ftp)://\S+|www\.\S+"
+_MAIL = r"[\w.+-]{1,64}@[\w-]{1,64}\.[\w.]{1,64}"
+_PATH = rf"(?<![\w/])(?:\.{{0,2}}/|~/|[A-Za-z]:[\\/])[\w.\-/\\{{}}]+|\b[\w\-/]{{1,200}}\.(?:{_FILE_ENDINGS})\b"
+_QUOTED = r'"[^"]{1,400}"|“[^”]{1,400}”|‘[^’]{1,400}’|«[^»]{1,400}»|(?<!\w)\'[^\'\n]{1,200}\'(?!\w)|`[^`]{1,400}`'
+_CODE = r"[#$@][\w\-]+|\b[A-Za-z]*\d[\w\-.:/]*|[-+]?\d[\d.,:/\-]*"
+_LITERAL = re.compile(f"{_ADDRESS}|{_MAIL}|{_PATH}|{_QUOTED}|{_CODE}")
+_KINDS = (
+    (re.compile(_ADDRESS), "url"),
+    (re.compile(_MAIL), "email"),
+    (re.compile(_PATH), "file"),
+    (re.compile(r"^#[a-z]"), "channel"),
+    (re.compile(r"^\+\d"), "phone"),
+)
+_DEMANDED = re.compile(r"(?<!\S)\+([^\W\d_]\S*)")
+_IDIOMS = (
+    (re.compile(r"\b(tell|let) (me|us)( know)?\b", re.IGNORECASE), r"show \2"),
+    (
+        re.compile(r"\bfile (an?|the|this|that) (bug|issue|ticket|report|complaint|claim)", re.IGNORECASE),
+        r"create \1 \2",
+    ),
+    (re.compile(r"\bPRs?\b"), "pull request"),
+    (re.compile(r"\bMRs?\b"), "merge request"),
+    (re.compile(r"\bset up\b", re.IGNORECASE), "create"),
+)
+"""Turns of phrase whose words taken one by one mean something else."""
+_STEP = re.compile(
+    r"(?<=[.!?;])\s+|[\n。！？；]+|;\s*|，"
+    r"|,?\s+(?:and then|then|after that|and also|also|additionally|next|finally|afterwards|as well as)\s+"
+    rf"|,?\s+and\s+(?=(?:{'|'.join(ALL)})\b)|,\s+and\s+",
+    re.IGNORECASE,
+)
+
+
+class Word(msgspec.Struct, frozen=True):
+    """One term of the query: what it weighs, and in which clauses it stands (a bit each)."""
+
+    term: str
+    weight: float
+    clauses: int = 0
+    asked: bool = True
+    """False for what is inside a literal."""
+
+
+class Intent(msgspec.Struct, frozen=True, kw_only=True):
+    """A query, understood as far as that goes without knowing the tools."""
+
+    text: str
+    selected: tuple[str, ...] = ()
+    """Exact names that `select:` asks for."""
+    demanded: tuple[str, ...] = ()
+    """Terms that a tool must have: `+word`."""
+    words: tuple[Word, ...] = ()
+    clauses: tuple[str, ...] = ()
+    """The steps of a task that has several; none when it has one."""
+    verbs: frozenset[int] = frozenset()
+    embedded: tuple[str, ...] = ()
+    """What the embedder is given: the whole, the whole without its literals, and each clause."""
+
+
+def understand(query: str) -> Intent:
+    """The query taken apart. Any text will do: nothing here fails, and the work is bounded."""
+    text = fold(query[:LONGEST]).strip()
+    if text[: len(SELECT)].lower() == SELECT:
+        names = (name.strip() for name in text[len(SELECT) :].split(","))
+        return Intent(text=text, selected=tuple(dict.fromkeys(name for name in names if name)))
+    demanded = tuple(dict.fromkeys(term for word in _DEMANDED.findall(text) for term in _parts(word)))
+    text = _DEMANDED.sub(lambda match: match.group(1), text)
+    for idiom, plain in _IDIOMS:
+        text = idiom.sub(plain, text)
+    literals = _LITERAL.findall(text)
+    core = _LITERAL.sub(" ", text)
+    kinds = dict.fromkeys(kind for each in literals for pattern, kind in _KINDS if pattern.search(each))
+    clauses = _clauses(core)
+    english = in_english(core)
+    asked = " ".join((core, *kinds, *english))
+    return Intent(
+        text=text,
+        demanded=demanded,
+        words=_words(core, literals, (*kinds, *english), clauses),
+        clauses=clauses,
+        verbs=kinds_in(terms(" ".join((core, *english)))),
+        embedded=(text, asked if asked.strip() else text, *clauses),
+    )
+
+
+def _parts(word: str) -> list[str]:
+    return [term for term in terms(word, keep_stop_words=True) if not term.startswith(WHOLE)]
+
+
+def _clauses(core: str) -> tuple[str, ...]:
+    steps = [step.strip(" ,.") for step in _STEP.split(core) if step]
+    steps = [step for step in steps if len(terms(step)) >= 2]
+    return tuple(steps[:MOST_CLAUSES]) if len(steps) > 1 else ()
+
+
+def _words(core: str, literals: list[str], kinds: tuple[str, ...], clauses: tuple[str, ...]) -> tuple[Word, ...]:
+    weighed: dict[str, float] = {}
+    for term in terms(core):
+        weighed[term] = weighed.get(term, 1.0 - weights.REPEATED) + weights.REPEATED
+    where: dict[str, int] = {}
+    for number, clause in enumerate(clauses):
+        for term in terms(clause):
+            where[term] = where.get(term, 0) | 1 << number
+    for kind in kinds:
+        weighed.setdefault(stem(kind), weights.KIND)
+    found = [Word(term, weight, where.get(term, 0)) for term, weight in weighed.items()]
+    found += _synonyms(weighed, where)
+    quoted = dict.fromkeys(term for literal in literals for term in terms(literal))
+    found += [Word(term, weights.LITERAL, asked=False) for term in quoted if term not in weighed]
+    if not found:
+        # Nothing but stop words: then they are all there is to go by.
+        found = [Word(term, 1.0) for term in dict.fromkeys(terms(core, keep_stop_words=True))]
+    return tuple(found)
+
+
+def _synonyms(weighed: dict[str, float], where: dict[str, int]) -> list[Word]:
+    """Other words for what was asked, which count for less and are not missed where they are not found."""
+    found: dict[str, Word] = {}
+    for term, weight in weighed.items():
+        for other in same_as(term):
+            if other not in weighed:
+                found.setdefault(other, Word(other, weight * weights.SYNONYM, where.get(term, 0), asked=False))
+    return list(found.values())

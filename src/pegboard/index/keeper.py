@@ -1,0 +1,134 @@
+"""Keeps the index of a catalog: opens it from its file, builds it anew when the catalog changed, swaps it in.
+
+While a new one is built the old one serves; without one, an index by words alone is there in a moment. A file that
+cannot be read, or of another format, is as good as none. Above: the engine. Below: `build`, `finder`; files and the
+embedder come through seams.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from pegboard.errors import EmbedderError, IndexDamaged
+from pegboard.index.build import Plan, assemble, plan, texts_to_embed
+from pegboard.index.index import Index
+from pegboard.index.parts import FORMAT, About, Parts, from_arrays
+from pegboard.protocols import Embedder
+from pegboard.store.arrays import ArrayFile, open_arrays, write_arrays
+from pegboard.types import Tool
+
+BATCH = 256
+
+OnProgress = Callable[[str, int, int], None]
+"""What is being done, how much of it is done, and how much there is."""
+
+
+class Built(msgspec.Struct, frozen=True, kw_only=True):
+    """How a build went."""
+
+    index: Index
+    read: int = 0
+    """Tools whose texts were read."""
+    embedded: int = 0
+    warnings: tuple[str, ...] = ()
+
+
+class IndexKeeper:
+    """The index file of one configuration."""
+
+    def __init__(self, path: Path, embedder: Embedder | None, on_progress: OnProgress | None = None) -> None:
+        self.path = path
+        self.embedder = embedder
+        self._on_progress = on_progress or (lambda *_: None)
+
+    @property
+    def identity(self) -> str:
+        """Which embedder the index should be made with; empty for words alone."""
+        return self.embedder.identity if self.embedder is not None else ""
+
+    def open(self) -> tuple[Index | None, str]:
+        """The index in the file, and what is wrong with the file if it cannot be used."""
+        try:
+            return Index(read_parts(open_arrays(self.path))), ""
+        except FileNotFoundError:
+            return None, ""
+        except OSError as error:
+            return None, f"index ignored: {self.path} cannot be read: {error.strerror or error}"
+        except IndexDamaged as error:
+            return None, f"index ignored: {error.message}"
+
+    def current(self, index: Index | None, catalog: str) -> bool:
+        """Whether the index was made from just this catalog, with the embedder that is configured."""
+        return (
+            index is not None and index.parts.about.catalog == catalog and index.parts.about.embedder == self.identity
+        )
+
+    async def build(self, tools: Mapping[str, Tool], catalog: str, previous: Index | None = None) -> Built:
+        """A new index of these tools, kept in the file. What did not change is taken over from the one before."""
+        work = await asyncio.to_thread(plan, tools.values(), self.identity, previous.parts if previous else None)
+        warnings: list[str] = []
+        vectors = None
+        if self.embedder is not None:
+            try:
+                vectors = await self._embed(work)
+            except EmbedderError as error:
+                warnings.append(f"tools are found by words alone: {error.message}")
+        self._on_progress("indexing", 0, 1)
+        parts = await asyncio.to_thread(assemble, work, catalog=catalog, embedder=self.identity, vectors=vectors)
+        self._on_progress("indexing", 1, 1)
+        index = Index(parts)
+        try:
+            await asyncio.to_thread(write_parts, self.path, parts)
+            index = self.open()[0] or index  # mapped, so that memory is shared and given back
+        except OSError as error:
+            warnings.append(f"index not kept: {self.path} cannot be written: {error.strerror or error}")
+        return Built(
+            index=index,
+            read=len(work.unread),
+            embedded=len(work.unembedded) if vectors is not None else 0,
+            warnings=tuple(warnings),
+        )
+
+    async def _embed(self, work: Plan) -> NDArray[np.float32]:
+        assert self.embedder is not None
+        texts = await asyncio.to_thread(texts_to_embed, work)
+        parts = []
+        for at in range(0, len(texts), BATCH):
+            self._on_progress("embedding", at, len(texts))
+            parts.append(await self.embedder.embed(texts[at : at + BATCH]))
+            await asyncio.sleep(0)  # an embedder that never waits must not hold up the loop for the whole build
+        self._on_progress("embedding", len(texts), len(texts))
+        if parts:
+            return np.concatenate(parts)
+        width = work.previous.vectors.rows.shape[1] if work.previous and work.previous.vectors else 1
+        return np.empty((0, width), np.float32)
+
+
+def words_only(tools: Mapping[str, Tool], catalog: str) -> Index:
+    """An index without vectors, for the time until there is a better one."""
+    return Index(assemble(plan(tools.values(), ""), catalog=catalog))
+
+
+def write_parts(path: Path, parts: Parts) -> int:
+    """Keeps an index in a file; gives its size."""
+    return write_arrays(path, msgspec.json.encode(parts.about), parts.arrays())
+
+
+def read_parts(file: ArrayFile) -> Parts:
+    """The index in an open file."""
+    try:
+        about = msgspec.json.decode(file.about, type=About)
+        if about.format != FORMAT:
+            raise IndexDamaged(f"{file.path} is of another version.")
+        parts = from_arrays(about, file.arrays)
+    except (KeyError, msgspec.MsgspecError):
+        raise IndexDamaged(f"{file.path} is of another version.") from None
+    if len(parts.facts.content) != about.tools or len(parts.facts.name_start) != about.tools + 1:
+        raise IndexDamaged(f"{file.path} does not have as many tools as it says.")
+    return parts

@@ -1,0 +1,66 @@
+"""Filters: which tools may be found at all. They apply before ranking, so that the list stays full.
+
+A tool that a filter has no figures for is never left out by it. Above: `index`. Below: the nouns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
+
+import msgspec
+
+from pegboard.types import Priors, Tool
+
+
+class Narrow(msgspec.Struct, frozen=True, kw_only=True):
+    """What a search is narrowed to; the default narrows nothing."""
+
+    servers: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    """All of these."""
+    scopes: tuple[str, ...] | None = None
+    """Permissions the caller has: tools that need others are left out."""
+    allow: tuple[str, ...] | None = None
+    """Globs of public or bare names, a tenant's allowlist: nothing else is found."""
+    max_cost_usd: float | None = None
+    max_latency_ms: float | None = None
+    latency: str = "p95"
+    """Which latency `max_latency_ms` means: `p95` or `p99`."""
+
+    @property
+    def everything(self) -> bool:
+        """Whether nothing is left out."""
+        return self == Narrow()
+
+    def admits(self, tool: Tool, priors: Priors | None) -> bool:
+        """Whether this tool may be found."""
+        return (
+            (not self.servers or tool.server in self.servers)
+            and (not self.tags or set(self.tags) <= set(tool.tags))
+            and (self.scopes is None or set(tool.scopes) <= set(self.scopes))
+            and (self.allow is None or _listed(tool, self.allow))
+            and self._affordable(tool, priors)
+            and self._quick(priors)
+        )
+
+    def _affordable(self, tool: Tool, priors: Priors | None) -> bool:
+        if self.max_cost_usd is None:
+            return True
+        known = priors.cost_usd if priors is not None and priors.cost_usd is not None else tool.cost_usd
+        return known is None or known <= self.max_cost_usd
+
+    def _quick(self, priors: Priors | None) -> bool:
+        if self.max_latency_ms is None or priors is None:
+            return True
+        known = priors.p99_ms if self.latency == "p99" else priors.p95_ms
+        return known is None or known <= self.max_latency_ms
+
+
+def admitted(narrow: Narrow, tools: Iterable[Tool], priors: Mapping[str, Priors]) -> frozenset[str]:
+    """The public names of all tools that may be found."""
+    return frozenset(tool.public_name for tool in tools if narrow.admits(tool, priors.get(tool.public_name)))
+
+
+def _listed(tool: Tool, allow: tuple[str, ...]) -> bool:
+    return any(fnmatchcase(tool.public_name, rule) or fnmatchcase(tool.name, rule) for rule in allow)

@@ -1,0 +1,280 @@
+"""From an intent to scored candidates: words and meaning fused, then re-ranked by what can be seen in the match.
+
+Every stage is bounded: a common word touches many tools only while few have been touched, the dense half reads the
+nearest clusters, and re-ranking looks at a hundred candidates. Above: `index`. Below: `parts`, `intent`, `weights`.
+"""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from pegboard.index import weights
+from pegboard.index.intent import Intent
+from pegboard.index.parts import Parts
+from pegboard.index.postings import FULL, NAME_BIT, SERVER_BIT, WHOLE_BIT, Postings
+from pegboard.index.verbs import NONE
+
+MOST_WORDS = 48
+"""Words of a query that count; of more, those that tell most."""
+ALL_WORDS_BELOW = 250_000
+"""Postings that may be added up; further words count only for tools that are candidates already."""
+_TINY = 1e-6
+
+Floats = NDArray[np.float32]
+
+
+class Sought(msgspec.Struct, frozen=True):
+    """The words of a query that the index knows, most telling first."""
+
+    words: tuple[str, ...]
+    terms: list[int]
+    gain: Floats
+    """What a full match of each word is worth."""
+    asked: NDArray[np.bool_]
+    clauses: NDArray[np.int64]
+    total: float
+    """What a match of all words asked for would be worth, known or not."""
+
+    def spread(self, index: Parts, gain: Floats) -> tuple[float, float]:
+        """Mean and deviation of the lexical score over all tools, as if words were independent."""
+        mass, square = index.statistics.mass[self.terms], index.statistics.square[self.terms]
+        variance = float((gain * gain * np.maximum(square - mass * mass, 0)).sum())
+        return float((gain * mass).sum()), max(variance, _TINY) ** 0.5
+
+
+class Candidates(msgspec.Struct, frozen=True):
+    """Tools that may be the answer, each with the parts of its score."""
+
+    tools: NDArray[np.int32]
+    lexical: Floats
+    """Sum of what the matched words are worth."""
+    dense: Floats
+    """Cosine between query and tool; zeros without vectors."""
+    nearest: Floats
+    """Cosine with the whole query or with the step of it that is nearest."""
+    fused: Floats
+    clause: Floats
+    name: Floats
+    """Share of the tool's own name that the query says."""
+    query: Floats
+    """Share of the query that the tool says."""
+    server: Floats
+    verb: Floats
+    score: Floats
+    matched: NDArray[np.uint16]
+    """For each word and tool the fields it was found in."""
+
+
+def sought(index: Parts, intent: Intent) -> Sought:
+    """The query's words as the index has them; a word that no tool has may be one misspelt."""
+    numbers = index.vocabulary.numbers([word.term for word in intent.words])
+    rarest = float(np.log1p(index.about.tools / 0.5))
+    found: list[tuple[float, int, str, bool, int]] = []
+    total = 0.0
+    for word, number in zip(intent.words, numbers, strict=True):
+        weight, term = word.weight, number
+        if term < 0 and word.asked:
+            term, weight = _meant(index, word.term), weight * weights.MISSPELT
+        worth = weight * float(index.statistics.rarity[term]) if term >= 0 else 0.0
+        if word.asked:
+            total += worth if number >= 0 else word.weight * rarest
+        if term >= 0:
+            found.append((worth, term, word.term, word.asked, word.clauses))
+    found = sorted(found, key=lambda each: (-each[0], each[1]))[:MOST_WORDS]
+    return Sought(
+        tuple(each[2] for each in found),
+        [each[1] for each in found],
+        np.array([each[0] for each in found], np.float32),
+        np.array([each[3] for each in found], np.bool_),
+        np.array([each[4] for each in found], np.int64),
+        total,
+    )
+
+
+def _meant(index: Parts, term: str) -> int:
+    near = index.vocabulary.meant(term)
+    return max(near, key=lambda each: (index.postings.start[each + 1] - index.postings.start[each], -each), default=-1)
+
+
+def candidates(
+    index: Parts, intent: Intent, queries: Floats | None, allowed: NDArray[np.bool_] | None = None
+) -> tuple[Sought, Candidates]:
+    """The best tools for the intent and the parts of their scores, in no order.
+
+    `queries` are the vectors of `intent.embedded`; `allowed` leaves out tools before anything is ranked.
+    """
+    found = sought(index, intent)
+    vectors = _query_vectors(queries) if index.vectors is not None and queries is not None else None
+    tools = _shortlist(index, found, vectors, allowed)
+    return found, _scored(index, intent, found, vectors, tools)
+
+
+def _query_vectors(queries: Floats) -> Floats:
+    """The whole query, as the middle of what it says with and without its literals, and each clause."""
+    whole = queries[0] + queries[1]
+    length = float(np.linalg.norm(whole))
+    return np.vstack((whole / length if length > _TINY else whole, queries[2:])).astype(np.float32)
+
+
+# ── which tools to look at ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _shortlist(
+    index: Parts, found: Sought, vectors: Floats | None, allowed: NDArray[np.bool_] | None
+) -> NDArray[np.int32]:
+    total = index.about.tools
+    added, pool = _added_up(index.postings, found, total)
+    if allowed is not None and int(allowed.sum()) <= weights.FEW:
+        return np.flatnonzero(allowed).astype(np.int32)
+    if index.vectors is None or vectors is None:
+        return _best(added, pool, allowed, weights.CANDIDATES)
+    if index.vectors.clustered:
+        return _from_both(index, added, pool, vectors[0], allowed)
+    fused = _fuse(index, found, added, index.vectors.likenesses(vectors[0]), vectors[0])
+    return np.sort(_best(fused, None, allowed, weights.CANDIDATES))
+
+
+def _added_up(postings: Postings, found: Sought, total: int) -> tuple[Floats, NDArray[np.int32] | None]:
+    """The lexical score of all tools; and, where not all words were added up, the tools that were touched."""
+    added = np.zeros(total, np.float32)
+    touched: list[NDArray[np.int32]] = []
+    spent, complete = 0, True
+    for term, gain in zip(found.terms, found.gain, strict=True):
+        part = postings.of(term)
+        size = part.stop - part.start
+        if spent and spent + size > ALL_WORDS_BELOW:
+            complete = False
+            continue
+        tools = postings.tool[part]
+        added[tools] += postings.impact[part] * np.float32(gain / FULL)
+        touched.append(tools)
+        spent += size
+    if complete and spent <= total:
+        return added, None
+    return added, np.concatenate(touched) if touched else np.empty(0, np.int32)
+
+
+def _best(
+    scores: Floats, pool: NDArray[np.int32] | None, allowed: NDArray[np.bool_] | None, wanted: int
+) -> NDArray[np.int32]:
+    """The tools with the highest scores; of the pool only, where one is given."""
+    if pool is None:
+        values = scores if allowed is None else np.where(allowed, scores, -np.inf)
+        if len(values) <= wanted:
+            return np.flatnonzero(values > -np.inf).astype(np.int32)
+        best = np.argpartition(values, -wanted)[-wanted:]
+        return best[values[best] > -np.inf].astype(np.int32)
+    if allowed is not None:
+        pool = pool[allowed[pool]]
+    values = scores[pool]
+    if len(pool) > 4 * wanted:
+        # A tool stands in the pool once for each of its words: ask for more, then drop the repetitions.
+        pool = pool[values >= np.partition(values, -4 * wanted)[-4 * wanted]]
+    pool = np.unique(pool)
+    return pool if len(pool) <= wanted else pool[np.argpartition(scores[pool], -wanted)[-wanted:]]
+
+
+def _from_both(
+    index: Parts, added: Floats, pool: NDArray[np.int32] | None, vector: Floats, allowed: NDArray[np.bool_] | None
+) -> NDArray[np.int32]:
+    assert index.vectors is not None
+    near = index.vectors.nearest(vector, weights.CANDIDATES, allowed)
+    if pool is None:
+        pool = np.flatnonzero(added).astype(np.int32)  # most tools have none of the words, and ties are slow to part
+    return np.union1d(_best(added, pool, allowed, weights.CANDIDATES), near)
+
+
+def _fuse(index: Parts, found: Sought, lexical: Floats, dense: Floats, vector: Floats) -> Floats:
+    assert index.vectors is not None
+    low, wide = found.spread(index, found.gain)
+    mean, deviation = index.vectors.spread(vector)
+    fused: Floats = lexical * np.float32(weights.LEXICAL / wide) + dense * np.float32(weights.DENSE / deviation)
+    return fused - np.float32(weights.LEXICAL * low / wide + weights.DENSE * mean / deviation)
+
+
+# ── what they are worth ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _scored(
+    index: Parts, intent: Intent, found: Sought, vectors: Floats | None, tools: NDArray[np.int32]
+) -> Candidates:
+    impact, matched = _matches(index.postings, found, tools)
+    worth = impact * found.gain[:, None]
+    lexical = worth.sum(axis=0) if len(worth) else np.zeros(len(tools), np.float32)
+    likenesses = None
+    if vectors is not None and index.vectors is not None:
+        rows = index.vectors.of(tools)
+        likenesses = np.stack([rows @ vector for vector in vectors])
+    if likenesses is not None and vectors is not None:
+        fused = _fuse(index, found, lexical, likenesses[0], vectors[0])
+    else:
+        low, wide = found.spread(index, found.gain)
+        fused = (lexical - np.float32(low)) / np.float32(wide)
+    clause = _best_clause(index, found, worth, likenesses, vectors, fused)
+    rarity = index.statistics.rarity[found.terms] if found.terms else np.empty(0, np.float32)
+    name = _covered(matched, rarity, NAME_BIT, index.facts.name_mass[tools])
+    server = _covered(matched, rarity, SERVER_BIT, index.facts.server_mass[tools])
+    asked = np.where(found.asked, found.gain, 0)
+    plain = (matched & WHOLE_BIT) == 0
+    query = ((matched > 0) & plain).T.astype(np.float32) @ asked / np.float32(max(found.total, _TINY))
+    verb = _agreement(index.facts.verb[tools], intent.verbs)
+    score = (
+        (1 - weights.CLAUSE) * fused
+        + weights.CLAUSE * clause
+        + weights.NAME_COVERED * name
+        + weights.QUERY_COVERED * query
+        + weights.SERVER_NAMED * server
+        + weights.VERB_AGREES * verb
+    )
+    dense = likenesses[0] if likenesses is not None else np.zeros(len(tools), np.float32)
+    nearest = likenesses.max(axis=0) if likenesses is not None else dense
+    return Candidates(
+        tools, lexical, dense, nearest, fused, clause, name, query, server, verb, score.astype(np.float32), matched
+    )
+
+
+def _matches(postings: Postings, found: Sought, tools: NDArray[np.int32]) -> tuple[Floats, NDArray[np.uint16]]:
+    """For each word and tool how strong the match is, and in which fields."""
+    impact = np.zeros((len(found.terms), len(tools)), np.float32)
+    matched = np.zeros((len(found.terms), len(tools)), np.uint16)
+    for row, term in enumerate(found.terms):
+        part = postings.of(term)
+        having = postings.tool[part]
+        places = np.minimum(np.searchsorted(having, tools), len(having) - 1)
+        hit = having[places] == tools
+        impact[row, hit] = postings.impact[part][places[hit]] * np.float32(1 / FULL)
+        matched[row, hit] = postings.fields[part][places[hit]]
+    return impact, matched
+
+
+def _covered(matched: NDArray[np.uint16], rarity: Floats, bit: int, mass: Floats) -> Floats:
+    inside = (matched & (bit | WHOLE_BIT)) == bit
+    covered: Floats = inside.T.astype(np.float32) @ rarity / np.maximum(mass, np.float32(_TINY))
+    return np.minimum(covered, np.float32(1))
+
+
+def _agreement(verbs: NDArray[np.uint8], asked: frozenset[int]) -> Floats:
+    if not asked:
+        return np.zeros(len(verbs), np.float32)
+    agrees = np.isin(verbs, np.array(sorted(asked), np.uint8))
+    return np.where(verbs == NONE, 0, np.where(agrees, 1, -1)).astype(np.float32)
+
+
+def _best_clause(
+    index: Parts, found: Sought, worth: Floats, likenesses: Floats | None, vectors: Floats | None, fused: Floats
+) -> Floats:
+    """The score of the step of a task that each tool serves best, on the scale of the whole query's."""
+    if likenesses is None or vectors is None or len(likenesses) < 2 or not len(fused):
+        return fused
+    assert index.vectors is not None
+    best = np.full(len(fused), -np.inf, np.float32)
+    for number in range(1, len(likenesses)):
+        gain = np.where(found.clauses & (1 << (number - 1)), found.gain, 0).astype(np.float32)
+        lexical = (worth * (gain > 0)[:, None]).sum(axis=0)
+        low, wide = found.spread(index, gain)
+        mean, deviation = index.vectors.spread(vectors[number])
+        score = weights.LEXICAL * (lexical - low) / wide + weights.DENSE * (likenesses[number] - mean) / deviation
+        best = np.maximum(best, score / max(float(score.max()), _TINY))
+    return (best * np.float32(fused.max())).astype(np.float32)
