@@ -91,8 +91,13 @@ def filter_of(config: ServerConfig, deny: tuple[str, ...]) -> Filter:
 
 
 def unmatched(server: str, config: ServerConfig, tools: Sequence[Named]) -> tuple[str, ...]:
-    """A warning for every include and exclude rule that matches none of the server's tools."""
+    """A warning for every include and exclude rule, and every alias, that is for none of the server's tools."""
     warnings: list[str] = []
+    bare = {tool.bare for tool in tools}
+    for name in config.aliases:
+        if name not in bare:
+            subject = f"aliases of server {server} are for {name!r}, which is none of its {_count(len(tools))}"
+            warnings.append(_with_near(subject, near_misses(name, tools)))
     for kind, rules in (("include", config.include), ("exclude", config.exclude)):
         for rule in rules:
             if not _matches_any(rule, tools):

@@ -123,7 +123,7 @@ def slice_of(inputs: Inputs) -> Slice:
     wanted, filtered = _filtered(inputs, snapshot.tools)
     tools, clashing = _told_apart(spec, blank.prefix, wanted)
     entry = msgspec.structs.replace(blank, tool_count=len(tools))
-    ruled = bool(config.include or config.exclude)
+    ruled = bool(config.include or config.exclude or config.aliases)
     return Slice(
         inputs=inputs,
         entry=entry,

@@ -5,7 +5,7 @@ Above: `index`. Below: `parts`, `weights`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import msgspec
 import numpy as np
@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 
 from pegboard.index import weights
 from pegboard.index.parts import Parts
+
+_AT_FIRST = 4
+"""Candidates looked at for each place in the list; all of them only if these do not fill it."""
 
 
 class Shown(msgspec.Struct):
@@ -25,42 +28,39 @@ class Shown(msgspec.Struct):
 
 def pick(index: Parts, tools: NDArray[np.int32], limit: int, slots: Mapping[int, int] | None = None) -> list[Shown]:
     """The first `limit` tools of a ranking, without copies; `slots` says how many a server may hold at most."""
-    vectors = index.vectors.of(tools) if index.vectors is not None else None
-    namesakes, servers = index.facts.namesake[tools], index.facts.server[tools]
-    shown: list[Shown] = []
-    held: dict[int, int] = {}
-    for place in range(len(tools)):
-        original = _original(place, shown, namesakes, servers, vectors)
-        if original is not None:
-            original.copies.append(place)
-            continue
-        if len(shown) == limit:
-            break
-        server = int(servers[place])
-        if slots is not None and held.get(server, 0) >= slots.get(server, limit):
-            continue
-        held[server] = held.get(server, 0) + 1
-        shown.append(Shown(place, []))
+    shown = _pick(index, tools[: _AT_FIRST * limit], limit, slots or {})
+    if len(shown) < limit and len(tools) > _AT_FIRST * limit:
+        shown = _pick(index, tools, limit, slots or {})
     return shown
 
 
-def _original(
-    place: int,
-    shown: list[Shown],
-    namesakes: NDArray[np.uint64],
-    servers: NDArray[np.int32],
-    vectors: NDArray[np.float32] | None,
-) -> Shown | None:
-    """The tool in the list that this one is a copy of, if it is one."""
-    if not shown:
-        return None
-    before = np.array([each.place for each in shown])
-    same_name = namesakes[before] == namesakes[place]
-    if vectors is None:
-        alike = same_name & (servers[before] != servers[place])
-    else:
-        likeness = vectors[before] @ vectors[place]
-        foreign = servers[before] != servers[place]
-        alike = (same_name & (likeness > weights.NAMESAKE_LIKENESS)) | (foreign & (likeness > weights.COPY_LIKENESS))
-    found = np.flatnonzero(alike)
-    return shown[int(found[0])] if len(found) else None
+def _pick(index: Parts, tools: NDArray[np.int32], limit: int, slots: Mapping[int, int]) -> list[Shown]:
+    is_copy = _copies(index, tools)
+    servers: list[int] = index.facts.server[tools].tolist()
+    shown: list[Shown] = []
+    held: dict[int, int] = {}
+    for place, server in enumerate(servers):
+        original = next((each for each in shown if is_copy(place, each.place)), None)
+        if original is not None:
+            original.copies.append(place)
+        elif len(shown) < limit and held.get(server, 0) < slots.get(server, limit):
+            held[server] = held.get(server, 0) + 1
+            shown.append(Shown(place, []))
+    return shown
+
+
+def _copies(index: Parts, tools: NDArray[np.int32]) -> Callable[[int, int], bool]:
+    """Tells whether two of the tools are nearly the same."""
+    namesakes: list[int] = index.facts.namesake[tools].tolist()
+    servers: list[int] = index.facts.server[tools].tolist()
+    if index.vectors is None:
+        return lambda one, other: namesakes[one] == namesakes[other] and servers[one] != servers[other]
+    vectors = index.vectors.of(tools)
+    likeness: list[list[float]] = (vectors @ vectors.T).tolist()
+
+    def is_copy(one: int, other: int) -> bool:
+        if namesakes[one] == namesakes[other] and likeness[one][other] > weights.NAMESAKE_LIKENESS:
+            return True
+        return servers[one] != servers[other] and likeness[one][other] > weights.COPY_LIKENESS
+
+    return is_copy

@@ -6,6 +6,7 @@ Above: `finder`, `keeper`. Below: `rank`, `diversify`, `confidence`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 
 import msgspec
 import numpy as np
@@ -149,6 +150,7 @@ class Index:
         )
 
 
+@lru_cache(maxsize=1024)
 def _fields(bits: int) -> tuple[str, ...]:
     return tuple(field for number, field in enumerate(FIELDS) if bits & 1 << number)
 

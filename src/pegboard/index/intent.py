@@ -16,7 +16,7 @@ from pegboard.index.verbs import ALL, kinds_in
 
 LONGEST = 8000
 """Characters of a query that are read."""
-MOST_CLAUSES = 8
+MOST_CLAUSES = 6
 SELECT = "select:"
 
 _FILE_ENDINGS = (
@@ -95,16 +95,17 @@ def understand(query: str) -> Intent:
     literals = _LITERAL.findall(text)
     core = _LITERAL.sub(" ", text)
     kinds = dict.fromkeys(kind for each in literals for pattern, kind in _KINDS if pattern.search(each))
-    clauses = _clauses(core)
+    steps = _steps(core)
     english = in_english(core)
-    asked = " ".join((core, *kinds, *english))
+    said = terms(core)
+    asked = " ".join((core, *kinds, *english)) if literals or english else text
     return Intent(
         text=text,
         demanded=demanded,
-        words=_words(core, literals, (*kinds, *english), clauses),
-        clauses=clauses,
-        verbs=kinds_in(terms(" ".join((core, *english)))),
-        embedded=(text, asked if asked.strip() else text, *clauses),
+        words=_words(core, said, literals, (*kinds, *english), list(steps.values())),
+        clauses=tuple(steps),
+        verbs=kinds_in((*said, *map(stem, english))),
+        embedded=(text, asked if asked.strip() else text, *steps),
     )
 
 
@@ -112,19 +113,24 @@ def _parts(word: str) -> list[str]:
     return [term for term in terms(word, keep_stop_words=True) if not term.startswith(WHOLE)]
 
 
-def _clauses(core: str) -> tuple[str, ...]:
-    steps = [step.strip(" ,.") for step in _STEP.split(core) if step]
-    steps = [step for step in steps if len(terms(step)) >= 2]
-    return tuple(steps[:MOST_CLAUSES]) if len(steps) > 1 else ()
+def _steps(core: str) -> dict[str, list[str]]:
+    """The steps of a task and their terms; none when it has only one."""
+    parts = _STEP.split(core)
+    if len(parts) < 2:
+        return {}
+    steps = {step: said for part in parts if part and len(said := terms(step := part.strip(" ,."))) >= 2}
+    return dict(list(steps.items())[:MOST_CLAUSES]) if len(steps) > 1 else {}
 
 
-def _words(core: str, literals: list[str], kinds: tuple[str, ...], clauses: tuple[str, ...]) -> tuple[Word, ...]:
+def _words(
+    core: str, said: list[str], literals: list[str], kinds: tuple[str, ...], steps: list[list[str]]
+) -> tuple[Word, ...]:
     weighed: dict[str, float] = {}
-    for term in terms(core):
+    for term in said:
         weighed[term] = weighed.get(term, 1.0 - weights.REPEATED) + weights.REPEATED
     where: dict[str, int] = {}
-    for number, clause in enumerate(clauses):
-        for term in terms(clause):
+    for number, step in enumerate(steps):
+        for term in step:
             where[term] = where.get(term, 0) | 1 << number
     for kind in kinds:
         weighed.setdefault(stem(kind), weights.KIND)

@@ -18,6 +18,8 @@ from pegboard.index.verbs import NONE
 
 MOST_WORDS = 48
 """Words of a query that count; of more, those that tell most."""
+GATHERED_BELOW = 40_000
+"""Postings that are looked at all at once."""
 ALL_WORDS_BELOW = 250_000
 """Postings that may be added up; further words count only for tools that are candidates already."""
 _TINY = 1e-6
@@ -42,6 +44,16 @@ class Sought(msgspec.Struct, frozen=True):
         mass, square = index.statistics.mass[self.terms], index.statistics.square[self.terms]
         variance = float((gain * gain * np.maximum(square - mass * mass, 0)).sum())
         return float((gain * mass).sum()), max(variance, _TINY) ** 0.5
+
+
+class Gathered(msgspec.Struct, frozen=True):
+    """All postings of a query's words, one after the other: for few of them, one look at all beats one for each."""
+
+    tool: NDArray[np.int32]
+    impact: NDArray[np.uint8]
+    fields: NDArray[np.uint16]
+    word: NDArray[np.int64]
+    """Which word each posting is of."""
 
 
 class Candidates(msgspec.Struct, frozen=True):
@@ -73,11 +85,13 @@ def sought(index: Parts, intent: Intent) -> Sought:
     rarest = float(np.log1p(index.about.tools / 0.5))
     found: list[tuple[float, int, str, bool, int]] = []
     total = 0.0
-    for word, number in zip(intent.words, numbers, strict=True):
-        weight, term = word.weight, number
-        if term < 0 and word.asked:
-            term, weight = _meant(index, word.term), weight * weights.MISSPELT
-        worth = weight * float(index.statistics.rarity[term]) if term >= 0 else 0.0
+    known = len(index.statistics.rarity) > 0
+    rarities: list[float] = index.statistics.rarity[numbers].tolist() if known else [0.0] * len(numbers)
+    for word, number, rarity in zip(intent.words, numbers, rarities, strict=True):
+        weight, term, worth = word.weight, number, word.weight * rarity
+        if term < 0:
+            term = _meant(index, word.term) if word.asked else -1
+            worth = weight * weights.MISSPELT * float(index.statistics.rarity[term]) if term >= 0 else 0.0
         if word.asked:
             total += worth if number >= 0 else word.weight * rarest
         if term >= 0:
@@ -106,9 +120,11 @@ def candidates(
     `queries` are the vectors of `intent.embedded`; `allowed` leaves out tools before anything is ranked.
     """
     found = sought(index, intent)
+    gathered = _gathered(index.postings, found)
     vectors = _query_vectors(queries) if index.vectors is not None and queries is not None else None
-    tools = _shortlist(index, found, vectors, allowed)
-    return found, _scored(index, intent, found, vectors, tools)
+    tools = _shortlist(index, found, gathered, vectors, allowed)
+    matches = _matches(index, found, gathered, tools)
+    return found, _scored(index, intent, found, vectors, tools, matches)
 
 
 def _query_vectors(queries: Floats) -> Floats:
@@ -118,14 +134,30 @@ def _query_vectors(queries: Floats) -> Floats:
     return np.vstack((whole / length if length > _TINY else whole, queries[2:])).astype(np.float32)
 
 
+def _gathered(postings: Postings, found: Sought) -> Gathered | None:
+    parts = [postings.of(term) for term in found.terms]
+    sizes = [part.stop - part.start for part in parts]
+    if not parts or sum(sizes) > GATHERED_BELOW:
+        return None
+    return Gathered(
+        np.concatenate([postings.tool[part] for part in parts]),
+        np.concatenate([postings.impact[part] for part in parts]),
+        np.concatenate([postings.fields[part] for part in parts]),
+        np.arange(len(parts)).repeat(sizes),
+    )
+
+
 # ── which tools to look at ───────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _shortlist(
-    index: Parts, found: Sought, vectors: Floats | None, allowed: NDArray[np.bool_] | None
+    index: Parts,
+    found: Sought,
+    gathered: Gathered | None,
+    vectors: Floats | None,
+    allowed: NDArray[np.bool_] | None,
 ) -> NDArray[np.int32]:
-    total = index.about.tools
-    added, pool = _added_up(index.postings, found, total)
+    added, pool = _added_up(index.postings, found, gathered, index.about.tools)
     if allowed is not None and int(allowed.sum()) <= weights.FEW:
         return np.flatnonzero(allowed).astype(np.int32)
     if index.vectors is None or vectors is None:
@@ -136,8 +168,13 @@ def _shortlist(
     return np.sort(_best(fused, None, allowed, weights.CANDIDATES))
 
 
-def _added_up(postings: Postings, found: Sought, total: int) -> tuple[Floats, NDArray[np.int32] | None]:
+def _added_up(
+    postings: Postings, found: Sought, gathered: Gathered | None, total: int
+) -> tuple[Floats, NDArray[np.int32] | None]:
     """The lexical score of all tools; and, where not all words were added up, the tools that were touched."""
+    if gathered is not None:
+        worth = gathered.impact * (found.gain / FULL)[gathered.word]
+        return np.bincount(gathered.tool, worth, minlength=total).astype(np.float32), None
     added = np.zeros(total, np.float32)
     touched: list[NDArray[np.int32]] = []
     spent, complete = 0, True
@@ -198,9 +235,14 @@ def _fuse(index: Parts, found: Sought, lexical: Floats, dense: Floats, vector: F
 
 
 def _scored(
-    index: Parts, intent: Intent, found: Sought, vectors: Floats | None, tools: NDArray[np.int32]
+    index: Parts,
+    intent: Intent,
+    found: Sought,
+    vectors: Floats | None,
+    tools: NDArray[np.int32],
+    matches: tuple[Floats, NDArray[np.uint16]],
 ) -> Candidates:
-    impact, matched = _matches(index.postings, found, tools)
+    impact, matched = matches
     worth = impact * found.gain[:, None]
     lexical = worth.sum(axis=0) if len(worth) else np.zeros(len(tools), np.float32)
     likenesses = None
@@ -235,18 +277,39 @@ def _scored(
     )
 
 
-def _matches(postings: Postings, found: Sought, tools: NDArray[np.int32]) -> tuple[Floats, NDArray[np.uint16]]:
+def _matches(
+    index: Parts, found: Sought, gathered: Gathered | None, tools: NDArray[np.int32]
+) -> tuple[Floats, NDArray[np.uint16]]:
     """For each word and tool how strong the match is, and in which fields."""
     impact = np.zeros((len(found.terms), len(tools)), np.float32)
     matched = np.zeros((len(found.terms), len(tools)), np.uint16)
-    for row, term in enumerate(found.terms):
-        part = postings.of(term)
-        having = postings.tool[part]
-        places = np.minimum(np.searchsorted(having, tools), len(having) - 1)
-        hit = having[places] == tools
-        impact[row, hit] = postings.impact[part][places[hit]] * np.float32(1 / FULL)
-        matched[row, hit] = postings.fields[part][places[hit]]
+    if gathered is not None:
+        column = np.full(index.about.tools, -1, np.int32)
+        column[tools] = np.arange(len(tools), dtype=np.int32)
+        columns = column[gathered.tool]
+        hit = (columns >= 0).nonzero()[0]
+        word, columns = gathered.word[hit], columns[hit]
+        impact[word, columns] = gathered.impact[hit]
+        matched[word, columns] = gathered.fields[hit]
+    else:
+        for row, term in enumerate(found.terms):
+            _match(index.postings, term, tools, impact[row], matched[row])
+    impact *= np.float32(1 / FULL)
     return impact, matched
+
+
+def _match(
+    postings: Postings, term: int, tools: NDArray[np.int32], impact: Floats, matched: NDArray[np.uint16]
+) -> None:
+    """One word's part of that."""
+    part = postings.of(term)
+    having = postings.tool[part]
+    places = having.searchsorted(tools)
+    places[places == len(having)] = 0
+    hit = (having[places] == tools).nonzero()[0]
+    places = places[hit] + part.start
+    impact[hit] = postings.impact[places]
+    matched[hit] = postings.fields[places]
 
 
 def _covered(matched: NDArray[np.uint16], rarity: Floats, bit: int, mass: Floats) -> Floats:
@@ -258,8 +321,10 @@ def _covered(matched: NDArray[np.uint16], rarity: Floats, bit: int, mass: Floats
 def _agreement(verbs: NDArray[np.uint8], asked: frozenset[int]) -> Floats:
     if not asked:
         return np.zeros(len(verbs), np.float32)
-    agrees = np.isin(verbs, np.array(sorted(asked), np.uint8))
-    return np.where(verbs == NONE, 0, np.where(agrees, 1, -1)).astype(np.float32)
+    says = np.full(NONE + 1, -1, np.float32)
+    says[[*asked]] = 1
+    says[NONE] = 0
+    return says[verbs]
 
 
 def _best_clause(

@@ -1,8 +1,9 @@
 """The dense half: one vector for each tool, compared with the query's by cosine.
 
-Up to `EXACT_BELOW` tools every vector is compared. Beyond that they are kept in clusters and the nearest clusters are
-read, which bounds the work. How likenesses spread over all tools is known without reading any (mean and covariance).
-Above: `build`, `rank`. Below: numpy.
+A sketch of each vector, its shadow on the directions in which the tools differ most, is compared first; what comes
+near is compared exactly. Up to `EXACT_BELOW` tools every sketch is read; beyond that they lie in clusters, and the
+nearest are read, which bounds the work. How likenesses spread over all tools is known without reading any (mean and
+covariance). Above: `build`, `rank`. Below: numpy.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+SKETCHED = 64
+"""Numbers in a sketch."""
 EXACT_BELOW = 24_000
 PROBED = 0.06
 """Share of the tools whose clusters are read."""
@@ -19,81 +22,95 @@ _SAMPLE = 40_000
 _ROUNDS = 6
 _BLOCK = 8192
 _TINY = 1e-6
+_FULL = 127
+
+Floats = NDArray[np.float32]
 
 
 class Vectors(msgspec.Struct, frozen=True):
-    """All tools' vectors, of length 1 or 0, in the order of their clusters."""
+    """All tools' vectors, of length 1 or 0."""
 
-    rows: NDArray[np.float32]
+    rows: NDArray[np.int8]
+    """In the tools' order, each in parts of its `scale`."""
+    scale: Floats
+    sketch: Floats
+    """In the order of the clusters."""
+    basis: Floats
+    """The directions that sketches are made of."""
     tool_of_row: NDArray[np.int32]
-    row_of_tool: NDArray[np.int32]
-    centroids: NDArray[np.float32]
+    """Which tool each sketch is of."""
+    centroids: Floats
+    """Of the clusters, as sketches; none when there are few tools."""
     cluster_start: NDArray[np.int64]
-    mean: NDArray[np.float32]
-    covariance: NDArray[np.float32]
+    mean: Floats
+    covariance: Floats
 
     @property
     def clustered(self) -> bool:
-        """Whether there are too many to compare them all."""
+        """Whether there are too many to look at them all."""
         return len(self.centroids) > 0
 
-    def likenesses(self, query: NDArray[np.float32]) -> NDArray[np.float32]:
-        """The query against every tool, in the tools' order. For catalogs that are not clustered."""
+    def likenesses(self, query: Floats) -> Floats:
+        """About how near the query is to every tool, in the tools' order. For catalogs that are not clustered."""
         # One vector at a time: for a handful of them BLAS multiplies matrices ten times slower than this.
-        likeness: NDArray[np.float32] = self.rows @ query
-        return likeness
+        likeness: Floats = self.sketch @ (self.basis @ query)
+        return likeness + np.float32(self.mean @ query)
 
-    def nearest(
-        self, query: NDArray[np.float32], wanted: int, allowed: NDArray[np.bool_] | None = None
-    ) -> NDArray[np.int32]:
+    def nearest(self, query: Floats, wanted: int, allowed: NDArray[np.bool_] | None = None) -> NDArray[np.int32]:
         """The tools nearest to the query, as far as the nearest clusters have them; in no order."""
         share = max(PROBED * len(self.rows), LEAST_PROBED)
-        order = np.argsort(-(self.centroids @ query))
+        shadow = self.basis @ query
+        order = np.argsort(-(self.centroids @ shadow))
         read = int(np.searchsorted(np.cumsum(np.diff(self.cluster_start)[order]), share)) + 1
-        found: list[NDArray[np.int32]] = []
-        scores: list[NDArray[np.float32]] = []
-        for cluster in order[:read]:
-            part = slice(int(self.cluster_start[cluster]), int(self.cluster_start[cluster + 1]))
-            found.append(self.tool_of_row[part])
-            scores.append(self.rows[part] @ query)
-        tools, likeness = np.concatenate(found), np.concatenate(scores)
+        parts = [slice(int(self.cluster_start[each]), int(self.cluster_start[each + 1])) for each in order[:read]]
+        tools = np.concatenate([self.tool_of_row[part] for part in parts])
+        likeness = np.concatenate([self.sketch[part] @ shadow for part in parts])
         if allowed is not None:
             inside = allowed[tools]
             tools, likeness = tools[inside], likeness[inside]
-        if len(tools) <= wanted:
-            return tools
-        return tools[np.argpartition(likeness, -wanted)[-wanted:]]
+        return tools if len(tools) <= wanted else tools[np.argpartition(likeness, -wanted)[-wanted:]]
 
-    def of(self, tools: NDArray[np.int32]) -> NDArray[np.float32]:
+    def of(self, tools: NDArray[np.int32]) -> Floats:
         """The vectors of these tools."""
-        return self.rows[self.row_of_tool[tools]]
+        return self.rows[tools] * self.scale[tools, None]
 
-    def spread(self, query: NDArray[np.float32]) -> tuple[float, float]:
+    def spread(self, query: Floats) -> tuple[float, float]:
         """Mean and deviation of the query's likeness to all tools."""
         variance = float(query @ self.covariance @ query)
         return float(self.mean @ query), max(variance, _TINY) ** 0.5
 
 
-def vectors_of(rows: NDArray[np.float32]) -> Vectors:
+def vectors_of(exact: Floats) -> Vectors:
     """The vectors of tools 0, 1, 2 …, clustered where there are many."""
-    total, width = rows.shape
-    mean = rows.mean(axis=0) if total else np.zeros(width, np.float32)
-    covariance = _covariance(rows, mean)
-    if total < EXACT_BELOW:
-        same = np.arange(total, dtype=np.int32)
-        none = np.empty((0, width), np.float32)
-        return Vectors(rows, same, same, none, np.zeros(1, np.int64), mean, covariance)
-    centroids = _centroids(rows, round(total**0.5))
-    cluster = _assigned(rows, centroids)
-    order = np.argsort(cluster, kind="stable").astype(np.int32)
-    back = np.empty(total, np.int32)
-    back[order] = np.arange(total, dtype=np.int32)
+    rows, scale = _in_bytes(exact)
+    kept = rows * scale[:, None]  # as they will be read, so that an index made from another's vectors is the same
+    mean = kept.mean(axis=0) if len(kept) else np.zeros(exact.shape[1], np.float32)
+    covariance = _covariance(kept, mean)
+    basis = np.linalg.eigh(covariance)[1].T[::-1][:SKETCHED].astype(np.float32)
+    sketch = (kept - mean) @ basis.T
+    order, centroids, start = _clustered(sketch)
+    return Vectors(rows, scale, np.ascontiguousarray(sketch[order]), basis, order, centroids, start, mean, covariance)
+
+
+def _in_bytes(exact: Floats) -> tuple[NDArray[np.int8], Floats]:
+    largest = np.abs(exact).max(axis=1) if len(exact) else np.empty(0, np.float32)
+    scale = np.maximum(largest, np.float32(_TINY)) / np.float32(_FULL)
+    return np.rint(exact / scale[:, None]).astype(np.int8), scale.astype(np.float32)
+
+
+def _clustered(sketch: Floats) -> tuple[NDArray[np.int32], Floats, NDArray[np.int64]]:
+    """The order of the clusters, their centroids and where each begins; all in one where there are few tools."""
+    if len(sketch) < EXACT_BELOW:
+        none = np.empty((0, sketch.shape[1]), np.float32)
+        return np.arange(len(sketch), dtype=np.int32), none, np.zeros(1, np.int64)
+    centroids = _centroids(sketch, round(len(sketch) ** 0.5))
+    cluster = _assigned(sketch, centroids)
     start = np.zeros(len(centroids) + 1, np.int64)
     np.cumsum(np.bincount(cluster, minlength=len(centroids)), out=start[1:])
-    return Vectors(rows[order], order, back, centroids, start, mean, covariance)
+    return np.argsort(cluster, kind="stable").astype(np.int32), centroids, start
 
 
-def _covariance(rows: NDArray[np.float32], mean: NDArray[np.float32]) -> NDArray[np.float32]:
+def _covariance(rows: Floats, mean: Floats) -> Floats:
     square = np.zeros((rows.shape[1], rows.shape[1]), np.float32)
     for at in range(0, len(rows), _BLOCK):
         part = rows[at : at + _BLOCK] - mean
@@ -101,7 +118,7 @@ def _covariance(rows: NDArray[np.float32], mean: NDArray[np.float32]) -> NDArray
     return square / np.float32(max(len(rows), 1))
 
 
-def _centroids(rows: NDArray[np.float32], count: int) -> NDArray[np.float32]:
+def _centroids(rows: Floats, count: int) -> Floats:
     """Spherical k-means over a sample, the same for the same rows."""
     chance = np.random.default_rng(7)
     sample = rows[np.sort(chance.choice(len(rows), min(_SAMPLE, len(rows)), replace=False))]
@@ -116,6 +133,6 @@ def _centroids(rows: NDArray[np.float32], count: int) -> NDArray[np.float32]:
     return centroids
 
 
-def _assigned(rows: NDArray[np.float32], centroids: NDArray[np.float32]) -> NDArray[np.int64]:
+def _assigned(rows: Floats, centroids: Floats) -> NDArray[np.int64]:
     parts = [np.argmax(rows[at : at + _BLOCK] @ centroids.T, axis=1) for at in range(0, len(rows), _BLOCK)]
     return np.concatenate(parts)

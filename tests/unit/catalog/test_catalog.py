@@ -211,3 +211,12 @@ def test_a_catalog_is_built_without_what_is_slow_to_import():
         "assert not slow & set(sys.modules), slow & set(sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", script], check=True, timeout=30)
+
+
+def test_a_tool_carries_the_words_the_configuration_adds_to_find_it_by():
+    server = spec("github", aliases={"create_issue": "file a bug,  open a ticket,"})
+    catalog = build(config(server), {"github": snapshot(server, "create_issue", "list_repos")})
+    assert catalog.tools["github__create_issue"].aliases == ("file a bug", "open a ticket")
+    assert catalog.tools["github__list_repos"].aliases == ()
+    plain = spec("github")
+    assert build(config(plain), {"github": snapshot(plain, "create_issue", "list_repos")}).version != catalog.version

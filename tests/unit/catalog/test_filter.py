@@ -75,6 +75,13 @@ def test_a_rule_that_matches_nothing_is_a_warning_with_near_misses():
     )
 
 
+def test_an_alias_for_a_tool_that_is_not_there_is_a_warning_with_near_misses():
+    config = ServerConfig(aliases={"create_isue": "file a bug", "create_pr": "open a pull request"})
+    assert unmatched("github", config, TOOLS) == (
+        "aliases of server github are for 'create_isue', which is none of its 3 tools; near: create_issue, create_pr",
+    )
+
+
 def test_a_renamed_prefix_is_seen_through():
     (warning,) = unmatched("github", ServerConfig(include=("gh__create_issue",)), TOOLS)
     assert "near: create_issue" in warning

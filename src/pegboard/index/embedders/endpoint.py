@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegboard.errors import ConfigError, EmbedderError, ServerError
-from pegboard.index.embedders.cached import LONGEST_TEXT, checked, placed, readable
+from pegboard.index.embedders.rows import LONGEST_TEXT, checked, placed, readable
 from pegboard.upstream.http_client import network_error, new_client, shown
 
 BATCH = 128

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegboard.config.places import user_folder
-from pegboard.index.embedders.cached import (
+from pegboard.index.embedders.model import (
     Encode,
     ModelInThread,
     folder_of,

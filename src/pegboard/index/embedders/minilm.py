@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegboard.errors import ConfigError, EmbedderError, MissingExtra
-from pegboard.index.embedders.cached import (
+from pegboard.index.embedders.model import (
     Encode,
     ModelInThread,
     folder_of,

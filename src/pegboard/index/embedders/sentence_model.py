@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from pegboard.index.embedders.cached import Encode, ModelInThread, folder_of, imported, is_folder, require, stamp_of
+from pegboard.index.embedders.model import Encode, ModelInThread, folder_of, imported, is_folder, require, stamp_of
 
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
 BATCH = 32

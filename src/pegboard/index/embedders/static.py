@@ -46,9 +46,8 @@ class StaticEmbedder:
         self.identity = f"static:{about.sha256['table.bin'][:16]}"
         self.dimensions = about.dims
         self._rows = pieces(folder)
-        self._table: NDArray[np.int8] = np.memmap(
-            folder / "table.bin", np.int8, mode="r", shape=(about.rows, about.dims)
-        )
+        mapped = np.memmap(folder / "table.bin", np.int8, mode="r", shape=(about.rows, about.dims))
+        self._table: NDArray[np.int8] = np.asarray(mapped)  # a plain view of it: a memmap's own indexing is slow
         self._known: dict[str, tuple[int, ...]] = {}
 
     async def embed(self, texts: Sequence[str], *, query: bool = False) -> NDArray[np.float32]:
@@ -59,6 +58,9 @@ class StaticEmbedder:
         """The same, without an event loop."""
         sums = np.zeros((len(texts), self.dimensions), np.float32)
         for place, text in enumerate(texts):
+            if place and text == texts[place - 1]:
+                sums[place] = sums[place - 1]
+                continue
             rows = self._pieces(text)
             if rows:
                 sums[place] = self._table[rows].sum(axis=0, dtype=np.int32)
