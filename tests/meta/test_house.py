@@ -24,6 +24,8 @@ SLOW_IMPORTS = {
     "ssl",
     "mcp",
     "anyio",
+    "numpy",
+    "Stemmer",
 }
 
 

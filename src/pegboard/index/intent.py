@@ -37,6 +37,11 @@ _KINDS = (
     (re.compile(r"^\+\d"), "phone"),
 )
 _DEMANDED = re.compile(r"(?<!\S)\+([^\W\d_]\S*)")
+_MORE_VERBS = (
+    "answer|ask|assign|attach|click|close|comment|copy|count|deploy|draft|draw|fill|go|install|invite|log|mark|merge|"
+    "move|pay|plot|pull|push|put|rate|reply|review|scroll|sort|submit|sync|take|tag|test|turn|type|visit|wait"
+)
+"""Verbs that begin a step, beside those that say what kind of tool is meant."""
 _IDIOMS = (
     (re.compile(r"\b(tell|let) (me|us)( know)?\b", re.IGNORECASE), r"show \2"),
     (
@@ -48,10 +53,11 @@ _IDIOMS = (
     (re.compile(r"\bset up\b", re.IGNORECASE), "create"),
 )
 """Turns of phrase whose words taken one by one mean something else."""
+_VERBS = f"{'|'.join(ALL)}|{_MORE_VERBS}"
 _STEP = re.compile(
     r"(?<=[.!?;])\s+|[\n。！？；]+|;\s*|，"
     r"|,?\s+(?:and then|then|after that|and also|also|additionally|next|finally|afterwards|as well as)\s+"
-    rf"|,?\s+and\s+(?=(?:{'|'.join(ALL)})\b)|,\s+and\s+",
+    rf"|,?\s+and\s+(?=(?:{_VERBS})\b)|,\s+and\s+|,\s+(?=(?:{_VERBS})\b)",
     re.IGNORECASE,
 )
 
