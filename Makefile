@@ -29,7 +29,7 @@ format: $(STAMP)
 	@$(BIN)/ruff format --quiet .
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-bench .mypy_cache .ruff_cache .hypothesis
 
 $(STAMP): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Pegboard needs Python 3.11 or newer: make PYTHON=python3.12 ..."; exit 1; }

@@ -5,7 +5,7 @@ Above: `index`. Below: `parts`, `weights`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import msgspec
 import numpy as np
@@ -35,12 +35,13 @@ def pick(index: Parts, tools: NDArray[np.int32], limit: int, slots: Mapping[int,
 
 
 def _pick(index: Parts, tools: NDArray[np.int32], limit: int, slots: Mapping[int, int]) -> list[Shown]:
-    is_copy = _copies(index, tools)
+    copies: list[list[bool]] = _copies(index, tools).tolist()
     servers: list[int] = index.facts.server[tools].tolist()
     shown: list[Shown] = []
     held: dict[int, int] = {}
     for place, server in enumerate(servers):
-        original = next((each for each in shown if is_copy(place, each.place)), None)
+        is_copy_of = copies[place]
+        original = next((each for each in shown if is_copy_of[each.place]), None)
         if original is not None:
             original.copies.append(place)
         elif len(shown) < limit and held.get(server, 0) < slots.get(server, limit):
@@ -49,18 +50,13 @@ def _pick(index: Parts, tools: NDArray[np.int32], limit: int, slots: Mapping[int
     return shown
 
 
-def _copies(index: Parts, tools: NDArray[np.int32]) -> Callable[[int, int], bool]:
-    """Tells whether two of the tools are nearly the same."""
-    namesakes: list[int] = index.facts.namesake[tools].tolist()
-    servers: list[int] = index.facts.server[tools].tolist()
+def _copies(index: Parts, tools: NDArray[np.int32]) -> NDArray[np.bool_]:
+    """Which of the tools are nearly the same as which."""
+    namesakes, servers = index.facts.namesake[tools], index.facts.server[tools]
+    same_name: NDArray[np.bool_] = namesakes[:, None] == namesakes
+    foreign: NDArray[np.bool_] = servers[:, None] != servers
     if index.vectors is None:
-        return lambda one, other: namesakes[one] == namesakes[other] and servers[one] != servers[other]
+        return same_name & foreign
     vectors = index.vectors.of(tools)
-    likeness: list[list[float]] = (vectors @ vectors.T).tolist()
-
-    def is_copy(one: int, other: int) -> bool:
-        if namesakes[one] == namesakes[other] and likeness[one][other] > weights.NAMESAKE_LIKENESS:
-            return True
-        return servers[one] != servers[other] and likeness[one][other] > weights.COPY_LIKENESS
-
-    return is_copy
+    likeness = vectors @ vectors.T
+    return (same_name & (likeness > weights.NAMESAKE_LIKENESS)) | (foreign & (likeness > weights.COPY_LIKENESS))

@@ -43,16 +43,18 @@ _MORE_VERBS = (
 )
 """Verbs that begin a step, beside those that say what kind of tool is meant."""
 _IDIOMS = (
-    (re.compile(r"\b(tell|let) (me|us)( know)?\b", re.IGNORECASE), r"show \2"),
+    ("ell ", re.compile(r"\btell (me|us)\b", re.IGNORECASE), r"show \1"),
+    ("et ", re.compile(r"\blet (me|us) know\b", re.IGNORECASE), r"show \1"),
     (
+        "ile ",
         re.compile(r"\bfile (an?|the|this|that) (bug|issue|ticket|report|complaint|claim)", re.IGNORECASE),
         r"create \1 \2",
     ),
-    (re.compile(r"\bPRs?\b"), "pull request"),
-    (re.compile(r"\bMRs?\b"), "merge request"),
-    (re.compile(r"\bset up\b", re.IGNORECASE), "create"),
+    ("PR", re.compile(r"\bPRs?\b"), "pull request"),
+    ("MR", re.compile(r"\bMRs?\b"), "merge request"),
+    ("et up", re.compile(r"\bset up\b", re.IGNORECASE), "create"),
 )
-"""Turns of phrase whose words taken one by one mean something else."""
+"""Turns of phrase whose words taken one by one mean something else, each with a quick sign that it may be there."""
 _VERBS = f"{'|'.join(ALL)}|{_MORE_VERBS}"
 _STEP = re.compile(
     r"(?<=[.!?;])\s+|[\n。！？；]+|;\s*|，"
@@ -96,10 +98,10 @@ def understand(query: str) -> Intent:
         return Intent(text=text, selected=tuple(dict.fromkeys(name for name in names if name)))
     demanded = tuple(dict.fromkeys(term for word in _DEMANDED.findall(text) for term in _parts(word)))
     text = _DEMANDED.sub(lambda match: match.group(1), text)
-    for idiom, plain in _IDIOMS:
-        text = idiom.sub(plain, text)
-    literals = _LITERAL.findall(text)
-    core = _LITERAL.sub(" ", text)
+    for hint, idiom, plain in _IDIOMS:
+        if hint in text:
+            text = idiom.sub(plain, text)
+    core, literals = _parted(text)
     kinds = dict.fromkeys(kind for each in literals for pattern, kind in _KINDS if pattern.search(each))
     steps = _steps(core)
     english = in_english(core)
@@ -113,6 +115,17 @@ def understand(query: str) -> Intent:
         verbs=kinds_in((*said, *map(stem, english))),
         embedded=(text, asked if asked.strip() else text, *steps),
     )
+
+
+def _parted(text: str) -> tuple[str, list[str]]:
+    """The text without its literals, and these."""
+    literals: list[str] = []
+
+    def take(match: re.Match[str]) -> str:
+        literals.append(match.group())
+        return " "
+
+    return _LITERAL.sub(take, text), literals
 
 
 def _parts(word: str) -> list[str]:

@@ -83,6 +83,8 @@ def sought(index: Parts, intent: Intent) -> Sought:
     """The query's words as the index has them; a word that no tool has may be one misspelt."""
     numbers = index.vocabulary.numbers([word.term for word in intent.words])
     rarest = float(np.log1p(index.about.tools / 0.5))
+    words = zip(intent.words, numbers, strict=True)
+    meant = index.vocabulary.meant([word.term for word, number in words if number < 0 and word.asked])
     found: list[tuple[float, int, str, bool, int]] = []
     total = 0.0
     known = len(index.statistics.rarity) > 0
@@ -90,7 +92,7 @@ def sought(index: Parts, intent: Intent) -> Sought:
     for word, number, rarity in zip(intent.words, numbers, rarities, strict=True):
         weight, term, worth = word.weight, number, word.weight * rarity
         if term < 0:
-            term = _meant(index, word.term) if word.asked else -1
+            term = _commonest(index, meant.get(word.term, []))
             worth = weight * weights.MISSPELT * float(index.statistics.rarity[term]) if term >= 0 else 0.0
         if word.asked:
             total += worth if number >= 0 else word.weight * rarest
@@ -107,8 +109,7 @@ def sought(index: Parts, intent: Intent) -> Sought:
     )
 
 
-def _meant(index: Parts, term: str) -> int:
-    near = index.vocabulary.meant(term)
+def _commonest(index: Parts, near: list[int]) -> int:
     return max(near, key=lambda each: (index.postings.start[each + 1] - index.postings.start[each], -each), default=-1)
 
 
@@ -334,12 +335,15 @@ def _best_clause(
     if likenesses is None or vectors is None or len(likenesses) < 2 or not len(fused):
         return fused
     assert index.vectors is not None
-    best = np.full(len(fused), -np.inf, np.float32)
-    for number in range(1, len(likenesses)):
-        gain = np.where(found.clauses & (1 << (number - 1)), found.gain, 0).astype(np.float32)
-        lexical = (worth * (gain > 0)[:, None]).sum(axis=0)
-        low, wide = found.spread(index, gain)
-        mean, deviation = index.vectors.spread(vectors[number])
-        score = weights.LEXICAL * (lexical - low) / wide + weights.DENSE * (likenesses[number] - mean) / deviation
-        best = np.maximum(best, score / max(float(score.max()), _TINY))
-    return (best * np.float32(fused.max())).astype(np.float32)
+    inside = ((found.clauses >> np.arange(len(likenesses) - 1)[:, None]) & 1).astype(np.float32)
+    mass, square = index.statistics.mass[found.terms], index.statistics.square[found.terms]
+    gain = inside * found.gain
+    variance = gain**2 @ np.maximum(square - mass * mass, 0)
+    lexical = (inside @ worth - (gain @ mass)[:, None]) / np.sqrt(np.maximum(variance, _TINY))[:, None]
+    steps = vectors[1:]
+    spread = np.sqrt(np.maximum(((steps @ index.vectors.covariance) * steps).sum(axis=1), _TINY))
+    dense = (likenesses[1:] - (steps @ index.vectors.mean)[:, None]) / spread[:, None]
+    scores = weights.LEXICAL * lexical + weights.DENSE * dense
+    scores /= np.maximum(scores.max(axis=1), _TINY)[:, None]
+    best: Floats = (scores.max(axis=0) * fused.max()).astype(np.float32)
+    return best

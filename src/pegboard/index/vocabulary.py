@@ -43,14 +43,22 @@ class Vocabulary(msgspec.Struct, frozen=True):
         same = self.hashes[places] == keys
         return [int(place) if known else -1 for place, known in zip(places, same, strict=True)]
 
-    def meant(self, term: str) -> list[int]:
-        """The numbers of terms that differ by one slip of the keyboard; none for short words."""
-        if not _may_be_misspelt(term) or not len(self.near_hashes):
-            return []
-        keys = np.array([term_hash(each) for each in _with_one_left_out(term)], np.uint64)
+    def meant(self, misspelt: Sequence[str]) -> dict[str, list[int]]:
+        """The numbers of terms that differ by one slip of the keyboard, for each word; short words have none."""
+        variants = {word: _with_one_left_out(word) for word in misspelt if _may_be_misspelt(word)}
+        if not variants or not len(self.near_hashes):
+            return {}
+        keys = np.array([term_hash(each) for several in variants.values() for each in several], np.uint64)
         low, high = np.searchsorted(self.near_hashes, keys), np.searchsorted(self.near_hashes, keys, "right")
-        found = {int(self.near_terms[at]) for start, end in zip(low, high, strict=True) for at in range(start, end)}
-        return sorted(found)[:MOST_MEANT]
+        found: dict[str, list[int]] = {}
+        at = 0
+        for word, several in variants.items():
+            part = slice(at, at + len(several))
+            at = part.stop
+            near = {int(self.near_terms[place]) for start, end in zip(low[part], high[part], strict=True)
+                    for place in range(start, end)}  # fmt: skip
+            found[word] = sorted(near)[:MOST_MEANT]
+        return found
 
 
 EMPTY = Vocabulary(np.empty(0, np.uint64), np.empty(0, np.uint64), np.empty(0, np.int32))

@@ -37,7 +37,7 @@ VERB_AGREES = 0.15
 CLAUSE = 0.5
 """Share of the best clause's score where a task has several."""
 
-CANDIDATES = 120
+CANDIDATES = 100
 
 # ── which results are copies of each other ───────────────────────────────────────────────────────────────────────────
 
