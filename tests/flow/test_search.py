@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -174,7 +175,7 @@ TOOLS = (
 )
 
 
-def write_rows(path: Path, rows: tuple[dict[str, object], ...]) -> str:
+def write_rows(path: Path, rows: Sequence[Mapping[str, object]]) -> str:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return str(path)
 
