@@ -1,0 +1,339 @@
+"""The index that serves now: there is always one, and it becomes that of the catalog behind the scenes."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from pegboard.catalog.catalog import build
+from pegboard.errors import EmbedderError
+from pegboard.index.finder import Terms
+from pegboard.index.keeper import IndexKeeper
+from pegboard.index.live import REBUILDING, LiveIndex
+from pegboard.index.narrow import Narrow
+from pegboard.types import Priors
+from tests.unit.catalog.given import config, snapshot, spec
+from tests.unit.catalog.given import tool as listed
+from tests.unit.index.given import OFFICE, BrokenEmbedder, CountingEmbedder, names, static
+
+RINGING = {"door": {"ring_bell": "Ring the bell at the front door."}}
+
+
+def catalog_of(offered):
+    specs = [spec(server) for server in offered]
+    return build(
+        config(*specs),
+        {one.name: snapshot(one, *(listed(name, about) for name, about in offered[one.name].items())) for one in specs},
+    )
+
+
+CATALOG = catalog_of(OFFICE)
+MORE = catalog_of(OFFICE | RINGING)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "index.pegboard"
+
+
+def live_on(path, embedder=None, **options):
+    return LiveIndex(IndexKeeper(path, embedder or CountingEmbedder()), **options)
+
+
+def run(scenario):
+    """Runs it, and sees to it that nothing is left running."""
+
+    async def alone():
+        await scenario()
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    asyncio.run(alone())
+
+
+def test_without_an_index_words_serve_at_once_while_one_is_built(path):
+    async def scenario():
+        embedder = CountingEmbedder()
+        embedder.may_go_on.clear()
+        live = live_on(path, embedder)
+        answer = await live.search(CATALOG, "open an issue")
+        assert names(answer)[0] == "github__create_issue"
+        assert answer.notes == (REBUILDING,)
+        assert embedder.queries == []
+        assert not path.exists()
+        embedder.may_go_on.set()
+        assert (await live.ready(CATALOG)).embedded == len(CATALOG.tools)
+        answer = await live.search(CATALOG, "open an issue")
+        assert names(answer)[0] == "github__create_issue"
+        assert answer.notes == ()
+        assert answer.hits[0].match.dense > 0
+        await live.close()
+
+    run(scenario)
+
+
+def test_the_next_process_finds_the_index_made(path):
+    async def scenario():
+        first = live_on(path)
+        await first.ready(CATALOG)
+        await first.close()
+        embedder = CountingEmbedder()
+        second = live_on(path, embedder)
+        assert await second.ready(CATALOG) is None
+        assert (await second.search(CATALOG, "open an issue")).notes == ()
+        assert embedder.tools == []
+        assert second.warnings == []
+        await second.close()
+
+    run(scenario)
+
+
+def test_an_old_index_serves_until_the_new_one_takes_its_place(path):
+    async def scenario():
+        embedder = CountingEmbedder()
+        live = live_on(path, embedder)
+        await live.ready(CATALOG)
+        embedder.tools.clear()
+        embedder.may_go_on.clear()
+        answer = await live.search(MORE, "ring the bell at the door", Terms(always=True))
+        assert "door__ring_bell" not in names(answer)
+        assert answer.notes == (REBUILDING,)
+        assert (await live.search(MORE, "open an issue")).hits[0].match.dense > 0
+        assert names(await live.search(MORE, "door__ring_bell")) == ["door__ring_bell"]
+        embedder.may_go_on.set()
+        built = await live.ready(MORE)
+        assert (built.read, built.embedded, len(embedder.tools)) == (1, 1, 1)
+        answer = await live.search(MORE, "ring the bell at the door")
+        assert names(answer)[0] == "door__ring_bell"
+        assert answer.notes == ()
+        await live.close()
+
+    run(scenario)
+
+
+def test_a_tool_that_is_gone_is_not_found_while_the_old_index_serves(path):
+    async def scenario():
+        embedder = CountingEmbedder()
+        live = live_on(path, embedder)
+        await live.ready(MORE)
+        embedder.may_go_on.clear()
+        answer = await live.search(CATALOG, "ring the bell at the door", Terms(always=True, limit=20))
+        assert "door__ring_bell" not in names(answer)
+        embedder.may_go_on.set()
+        await live.ready(CATALOG)
+        await live.close()
+
+    run(scenario)
+
+
+def test_ready_waits_and_says_what_was_done(path):
+    async def scenario():
+        live = live_on(path)
+        built = await live.ready(CATALOG)
+        assert (built.read, built.embedded) == (len(CATALOG.tools), len(CATALOG.tools))
+        assert path.exists()
+        assert await live.ready(CATALOG) is None
+        await live.close()
+
+    run(scenario)
+
+
+def test_many_who_ask_at_once_wait_for_one_build(path):
+    async def scenario():
+        embedder = CountingEmbedder()
+        live = live_on(path, embedder)
+        await asyncio.gather(
+            *(live.search(CATALOG, "open an issue") for _ in range(5)), *(live.ready(CATALOG) for _ in range(5))
+        )
+        assert len(embedder.tools) == len(CATALOG.tools)
+        await live.close()
+
+    run(scenario)
+
+
+def test_closing_stops_what_is_being_built_and_leaves_the_file_as_it_is(path):
+    async def scenario():
+        embedder = CountingEmbedder()
+        live = live_on(path, embedder)
+        await live.ready(CATALOG)
+        before = path.read_bytes()
+        embedder.may_go_on.clear()
+        await live.search(MORE, "open an issue")
+        await live.close()
+        assert path.read_bytes() == before
+
+    run(scenario)
+
+
+def test_closing_what_was_never_used_is_fine(path):
+    async def scenario():
+        live = live_on(path)
+        await live.close()
+        await live.close()
+
+    run(scenario)
+
+
+def test_whoever_waits_for_a_build_that_is_stopped_is_told(path):
+    async def scenario():
+        embedder = CountingEmbedder()
+        embedder.may_go_on.clear()
+        live = live_on(path, embedder)
+        await live.search(CATALOG, "open an issue")
+        waiting = asyncio.ensure_future(live.ready(CATALOG))
+        await asyncio.sleep(0)
+        await live.close()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+
+    run(scenario)
+
+
+def test_a_newer_catalog_takes_over_from_the_one_being_built(path):
+    async def scenario():
+        embedder = CountingEmbedder()
+        embedder.may_go_on.clear()
+        live = live_on(path, embedder)
+        await live.search(CATALOG, "open an issue")
+        await live.search(MORE, "open an issue")
+        embedder.may_go_on.set()
+        await live.ready(MORE)
+        answer = await live.search(MORE, "ring the bell at the door")
+        assert names(answer)[0] == "door__ring_bell"
+        assert answer.notes == ()
+        await live.close()
+
+    run(scenario)
+
+
+def test_a_catalog_that_comes_back_is_built_again(path):
+    async def scenario():
+        live = live_on(path)
+        for catalog in (CATALOG, MORE, CATALOG, MORE):
+            await live.ready(catalog)
+            assert (await live.search(catalog, "open an issue")).notes == ()
+        await live.close()
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("damage", [b"", b"not an index", b"pegboard-arrays 1 zzzzzzzz"])
+def test_a_damaged_file_is_told_and_built_anew(path, damage):
+    async def scenario():
+        path.write_bytes(damage)
+        live = live_on(path)
+        answer = await live.search(CATALOG, "open an issue")
+        assert names(answer)[0] == "github__create_issue"
+        (warning,) = live.warnings
+        assert str(path) in warning
+        await live.ready(CATALOG)
+        await live.close()
+        again = live_on(path)
+        assert await again.ready(CATALOG) is None
+        assert again.warnings == []
+
+    run(scenario)
+
+
+def test_an_index_that_cannot_be_kept_serves_with_a_warning(tmp_path):
+    async def scenario():
+        (tmp_path / "file").touch()
+        live = live_on(tmp_path / "file" / "index")
+        await live.ready(CATALOG)
+        assert any("not kept" in warning for warning in live.warnings)
+        answer = await live.search(CATALOG, "open an issue")
+        assert names(answer)[0] == "github__create_issue"
+        assert answer.notes == ()
+        assert answer.hits[0].match.dense > 0
+        await live.close()
+
+    run(scenario)
+
+
+def test_an_embedder_that_fails_leaves_words_and_a_warning(path):
+    async def scenario():
+        live = live_on(path, BrokenEmbedder())
+        await live.ready(CATALOG)
+        assert any("the model is asleep" in warning for warning in live.warnings)
+        assert names(await live.search(CATALOG, "open an issue"))[0] == "github__create_issue"
+        await live.close()
+
+    run(scenario)
+
+
+class Stumbling(CountingEmbedder):
+    """Breaks in a way that no embedder should, once."""
+
+    def __init__(self):
+        super().__init__()
+        self.stumbled = False
+
+    async def embed(self, texts, *, query=False):
+        if not self.stumbled:
+            self.stumbled = True
+            raise ArithmeticError("out of step")
+        return await super().embed(texts, query=query)
+
+
+def test_a_build_that_broke_is_tried_again(path):
+    async def scenario():
+        live = live_on(path, Stumbling())
+        with pytest.raises((ArithmeticError, EmbedderError)):
+            await live.ready(CATALOG)
+        assert names(await live.search(CATALOG, "open an issue"))[0] == "github__create_issue"
+        await live.ready(CATALOG)
+        assert (await live.search(CATALOG, "open an issue")).notes == ()
+        await live.close()
+
+    run(scenario)
+
+
+def test_without_an_embedder_the_index_is_current_by_words(path):
+    async def scenario():
+        live = LiveIndex(IndexKeeper(path, None))
+        await live.ready(CATALOG)
+        answer = await live.search(CATALOG, "open an issue")
+        assert names(answer)[0] == "github__create_issue"
+        assert answer.notes == ()
+        await live.close()
+
+    run(scenario)
+
+
+def test_records_that_come_in_count_from_the_next_search_on(path):
+    async def scenario():
+        live = live_on(path, static())
+        await live.ready(CATALOG)
+        assert (await live.search(CATALOG, "open an issue")).hits[0].match.prior == 0
+        live.priors = {"github__create_issue": Priors(calls=100, success_rate=1.0)}
+        assert (await live.search(CATALOG, "open an issue")).hits[0].match.prior > 0
+        await live.close()
+
+    run(scenario)
+
+
+def test_terms_and_trust_reach_the_finder(path):
+    async def scenario():
+        live = live_on(path, static(), limited=["github"], max_share=0.2)
+        await live.ready(CATALOG)
+        answer = await live.search(CATALOG, "github issue or pull request", Terms(limit=5, always=True))
+        assert sum(hit.server == "github" for hit in answer.hits) == 1
+        narrowed = await live.search(CATALOG, "open an issue", Terms(narrow=Narrow(servers=("slack",)), always=True))
+        assert {hit.server for hit in narrowed.hits} == {"slack"}
+        assert (await live.servers(CATALOG, "delete a file from the disk"))[0] == "files"
+        assert await live.servers(CATALOG, "open an issue", 5, Narrow(servers=("slack",))) == ("slack",)
+        await live.close()
+
+    run(scenario)
+
+
+def test_an_empty_catalog_is_searched_in_peace(path):
+    async def scenario():
+        empty = catalog_of({})
+        live = live_on(path)
+        assert (await live.search(empty, "open an issue")).hits == ()
+        await live.ready(empty)
+        assert await live.servers(empty, "open an issue") == ()
+        await live.close()
+
+    run(scenario)
