@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from pegboard.index.rank import Candidates
 
 FITS = 0.15
-"""Below this even for the best match, nothing fits."""
+"""When none of the first few is as sure as this, nothing fits."""
+CONSIDERED = 5
 
 
 HOPELESS = 0.05

@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from pegboard.index.confidence import FITS, HOPELESS, confidences
+from pegboard.index.confidence import CONSIDERED, FITS, HOPELESS, confidences
 from pegboard.index.diversify import Shown, pick
 from pegboard.index.documents import FIELDS
 from pegboard.index.intent import Intent
@@ -57,7 +57,7 @@ class Index:
             return Answer()
         order, lifts = self._order(ranked, wanted.lift)
         sure = confidences(ranked, self.parts.about.embedder if vectors is not None else "")
-        if not wanted.always and float(sure.max()) < FITS and not intent.demanded:
+        if not wanted.always and float(sure[order[:CONSIDERED]].max()) < FITS and not intent.demanded:
             return Answer(nearest_servers=self._servers(ranked.tools[order], ranked.score[order], NEAREST_SERVERS))
         if not wanted.always and not intent.demanded:
             order = order[sure[order] >= HOPELESS]
