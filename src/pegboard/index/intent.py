@@ -17,6 +17,8 @@ from pegboard.index.verbs import ALL, kinds_in
 LONGEST = 8000
 """Characters of a query that are read."""
 MOST_CLAUSES = 6
+MOST_WITH_SYNONYMS = 16
+"""Words of a query up to which synonyms are added: a longer text says things in more ways than one itself."""
 SELECT = "select:"
 
 _FILE_ENDINGS = (
@@ -166,6 +168,8 @@ def _words(
 def _synonyms(weighed: dict[str, float], where: dict[str, int]) -> list[Word]:
     """Other words for what was asked, which count for less and are not missed where they are not found."""
     found: dict[str, Word] = {}
+    if len(weighed) > MOST_WITH_SYNONYMS:
+        return []
     for term, weight in weighed.items():
         for other in same_as(term):
             if other not in weighed:
