@@ -29,6 +29,7 @@ COMMANDS = {
     "login": ("pegboard.cli.login", "sign in to a remote server that asks for OAuth"),
     "config": ("pegboard.cli.config", "check, show, or print the schema of the configuration"),
 }
+BLAS_CORES = "OPENBLAS_NUM_THREADS"
 EXIT_ERROR = 1
 EXIT_INTERRUPTED = 130
 
@@ -76,7 +77,7 @@ def _system_error(error: OSError) -> PegboardError:
 def _parse(argv: list[str]) -> tuple[argparse.Namespace, ModuleType]:
     before = _parser().parse_args(argv)
     path, summary = COMMANDS[before.command]
-    module = import_module(path)
+    module = _imported(path)
     parser = argparse.ArgumentParser(prog=f"pegboard {before.command}", description=summary.capitalize() + ".")
     _add_shared_flags(parser)
     module.configure(parser)
@@ -85,6 +86,18 @@ def _parse(argv: list[str]) -> tuple[argparse.Namespace, ModuleType]:
     args.set = before.set + args.set
     args.json = before.json or args.json
     return args, module
+
+
+def _imported(path: str) -> ModuleType:
+    """The command's module. Should it load numpy, then for one core: a search is over before another has woken up."""
+    chosen = os.environ.get(BLAS_CORES)
+    os.environ[BLAS_CORES] = chosen or "1"
+    try:
+        return import_module(path)
+    finally:
+        # Servers that a command starts inherit the environment, and this is none of their business.
+        if chosen is None:
+            del os.environ[BLAS_CORES]
 
 
 def _parser() -> argparse.ArgumentParser:
