@@ -54,7 +54,7 @@ class Index:
         allowed = self._with_demanded(intent, wanted.allowed)
         found, ranked = candidates(self.parts, intent, vectors, allowed)
         if not len(ranked.tools):
-            return Answer()
+            return Answer(nearest_servers=self._any_servers(allowed))
         order, lifts = self._order(ranked, wanted.lift)
         sure = confidences(ranked, self.parts.about.embedder if vectors is not None else "")
         if not wanted.always and float(sure[order[:CONSIDERED]].max()) < FITS and not intent.demanded:
@@ -113,6 +113,12 @@ class Index:
         total = {server: sum(a * b for a, b in zip(_ROUTED, best, strict=False)) for server, best in worth.items()}
         best = sorted(total, key=lambda server: (-total[server], server))[:limit]
         return tuple(self.parts.about.servers[server] for server in best)
+
+    def _any_servers(self, allowed: Mask | None) -> tuple[str, ...]:
+        """The first servers that may be named, for want of any that come near."""
+        server = self.parts.facts.server
+        numbers = np.unique(server if allowed is None else server[allowed])[:NEAREST_SERVERS]
+        return tuple(self.parts.about.servers[number] for number in numbers)
 
     def _hit(
         self,

@@ -161,10 +161,13 @@ def _shortlist(
     added, pool = _added_up(index.postings, found, gathered, index.about.tools)
     if allowed is not None and int(allowed.sum()) <= weights.FEW:
         return np.flatnonzero(allowed).astype(np.int32)
-    if index.vectors is None or vectors is None:
-        return _best(added, pool, allowed, weights.CANDIDATES)
-    if index.vectors.clustered:
-        return _from_both(index, added, pool, vectors[0], allowed)
+    if index.vectors is None or vectors is None or index.vectors.clustered:
+        # Most tools have none of the words, and ties are slow to part.
+        touched = np.flatnonzero(added).astype(np.int32) if pool is None else pool
+        found_by_words = _best(added, touched, allowed, weights.CANDIDATES)
+        if index.vectors is None or vectors is None:
+            return found_by_words
+        return np.union1d(found_by_words, index.vectors.nearest(vectors[0], weights.CANDIDATES, allowed))
     fused = _fuse(index, found, added, index.vectors.likenesses(vectors[0]), vectors[0])
     return np.sort(_best(fused, None, allowed, weights.CANDIDATES))
 
@@ -212,16 +215,6 @@ def _best(
         pool = pool[values >= np.partition(values, -4 * wanted)[-4 * wanted]]
     pool = np.unique(pool)
     return pool if len(pool) <= wanted else pool[np.argpartition(scores[pool], -wanted)[-wanted:]]
-
-
-def _from_both(
-    index: Parts, added: Floats, pool: NDArray[np.int32] | None, vector: Floats, allowed: NDArray[np.bool_] | None
-) -> NDArray[np.int32]:
-    assert index.vectors is not None
-    near = index.vectors.nearest(vector, weights.CANDIDATES, allowed)
-    if pool is None:
-        pool = np.flatnonzero(added).astype(np.int32)  # most tools have none of the words, and ties are slow to part
-    return np.union1d(_best(added, pool, allowed, weights.CANDIDATES), near)
 
 
 def _fuse(index: Parts, found: Sought, lexical: Floats, dense: Floats, vector: Floats) -> Floats:
