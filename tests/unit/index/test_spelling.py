@@ -75,3 +75,8 @@ def test_a_search_by_words_finds_what_was_meant():
 def test_a_word_that_only_one_tool_has_is_never_put_right_away_from_it():
     finder = finder_of(tool("wether", "Shears the wether."), *office())
     assert names(ask(finder, "shear a wether"))[0] == "github__wether"
+
+
+def test_a_demanded_word_is_meant_to_the_letter():
+    finder = finder_of(tool("list_deckers", "Lists the buses with a second decker."), *office())
+    assert ask(finder, "+docker list").hits == ()
