@@ -59,8 +59,10 @@ async def _search(args: argparse.Namespace) -> int:
             raise PegboardError("No tools are known yet.", hint="`pegboard refresh` asks the servers for them.")
         with Progress() as progress:
             built = await engine.ready_to_search(progress)
+        told = built.by_words if built and not args.servers else ""  # the answer has a note of that
         for warning in built.warnings if built else ():
-            output.warn(f"warning: {output.printable(warning)}")
+            if warning != told:
+                output.warn(f"warning: {output.printable(warning)}")
         if args.servers:
             return await _route(engine, catalog, query, args)
         answer = await engine.search(query, _terms(args))
