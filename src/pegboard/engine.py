@@ -61,11 +61,11 @@ def index_keeper(config: Config, on_progress: OnProgress | None = None) -> Index
     """The index file of this configuration, and the embedder it should be made with."""
     import hashlib
 
-    from pegboard.index.embedders.choose import chosen
+    from pegboard.index.embedders.choose import chosen_to_search
     from pegboard.index.keeper import IndexKeeper
 
     which = hashlib.sha256("\n".join(map(str, config.files)).encode()).hexdigest()[:16]
-    return IndexKeeper(config.cache_dir / f"index/{which}.index", chosen(config.search), on_progress)
+    return IndexKeeper(config.cache_dir / f"index/{which}.index", chosen_to_search(config.search), on_progress)
 
 
 def _shelf(config: Config, files: Files | None) -> Shelf:

@@ -123,16 +123,17 @@ def test_without_tools_it_says_how_to_get_them(tmp_path: Path) -> None:
     assert "pegboard refresh" in shell.run("search", "anything", code=1).stderr
 
 
-def test_an_embedder_that_is_missing_is_told_with_the_command_that_installs_it(shell: Shell) -> None:
-    said = shell.run("--set", "search.embedder=sentence-transformers", "search", "x", code=1).stderr
-    assert "pip install 'pegboard[sentence-transformers]'" in said
+def test_an_embedder_that_is_missing_leaves_a_search_by_words_and_the_command_that_installs_it(shell: Shell) -> None:
+    done = shell.run("--set", "search.embedder=sentence-transformers", "search", "save a note")
+    assert " 1. notes__" in done.stdout
+    assert done.stderr.count("pip install 'pegboard[sentence-transformers]'") == 1
 
 
 def test_an_endpoint_that_does_not_answer_leaves_a_search_by_words(shell: Shell) -> None:
     flags = ("--set", "search.embedder=endpoint", "--set", "search.url=http://127.0.0.1:9", "--set", "search.model=m")
     done = shell.run(*flags, "search", "save a note")
     assert " 1. notes__" in done.stdout
-    assert "by words alone" in done.stderr
+    assert done.stderr.count("by words alone") == 1
 
 
 def test_the_index_is_built_kept_and_built_again_only_for_what_changed(own: Shell) -> None:

@@ -14,6 +14,7 @@ from pegboard.cli.progress import Progress
 from pegboard.engine import Engine
 from pegboard.errors import PegboardError, ServerNotFound
 from pegboard.index.finder import DEFAULT_LIMIT, MOST_SURFACED, Terms
+from pegboard.index.intent import SELECT
 from pegboard.index.narrow import Narrow
 from pegboard.index.signature import signature
 from pegboard.types import Answer, Hit, Json, Match, Tool
@@ -47,6 +48,8 @@ async def _search(args: argparse.Namespace) -> int:
     query = " ".join(args.query)
     if not query.strip():
         raise PegboardError("There is nothing to search for.", hint='Say what you want to do: pegboard search "…"')
+    if query.strip().lower() == SELECT:
+        raise PegboardError("`select:` needs names.", hint="pegboard search select:github__create_issue,add_note")
     async with Engine(load_with_servers(args), refresh=False) as engine:
         catalog = engine.catalog
         for name in args.server:
@@ -56,8 +59,10 @@ async def _search(args: argparse.Namespace) -> int:
             raise PegboardError("No tools are known yet.", hint="`pegboard refresh` asks the servers for them.")
         with Progress() as progress:
             built = await engine.ready_to_search(progress)
+        told = built.by_words if built and not args.servers else ""  # the answer has a note of that
         for warning in built.warnings if built else ():
-            output.warn(f"warning: {output.printable(warning)}")
+            if warning != told:
+                output.warn(f"warning: {output.printable(warning)}")
         if args.servers:
             return await _route(engine, catalog, query, args)
         answer = await engine.search(query, _terms(args))

@@ -163,13 +163,17 @@ def _tool(row: Json, path: Path, line: int) -> Tool:
         fingerprint="",
         title=_text(row.get("title")),
         description=_text(row.get("description")),
-        tags=tuple(map(str, row.get("tags") or ())),
-        scopes=tuple(map(str, row.get("scopes") or ())),
+        tags=_texts(row.get("tags")),
+        scopes=_texts(row.get("scopes")),
     )
 
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    return tuple(each for each in value if isinstance(each, str)) if isinstance(value, list) else ()
 
 
 def _rows(path: Path) -> Iterable[tuple[int, Json]]:

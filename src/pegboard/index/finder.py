@@ -27,6 +27,7 @@ from pegboard.types import Answer, Hit, Match, Priors, Tool
 DEFAULT_LIMIT = 5
 MOST_SURFACED = 20
 BY_WORDS = "searched by words alone"
+OTHER_MODEL = "the embedder's vectors are not as long as the index's; `pegboard index build --anew` makes it anew"
 _MASKS_KEPT = 16
 
 
@@ -67,10 +68,10 @@ class Finder:
         intent = understand(query)
         if intent.selected:
             return self._selected(intent.selected, terms.narrow)
-        intent = self._well_spelt(query, intent)
         exact = self._exact(query.strip(), terms.narrow)
         if exact is not None and exact.public_name == query.strip():
             return Answer(hits=(_exact_hit(exact),), nearest_servers=(exact.server,))
+        intent = self._well_spelt(query, intent)
         vectors, notes = await self._vectors(intent)
         answer = self.index.search(intent, vectors, self._wanted(terms))
         answer = self._still_there(answer, terms)
@@ -125,9 +126,12 @@ class Finder:
         if self._embedder is None:
             return None, (f"{BY_WORDS}: the index was made with another embedder",)
         try:
-            return await self._embedder.embed(intent.embedded, query=True), ()
+            vectors = await self._embedder.embed(intent.embedded, query=True)
         except EmbedderError as error:
             return None, (f"{BY_WORDS}: {error.message}",)
+        if vectors.shape[1] != self.index.parts.vectors.rows.shape[1]:
+            return None, (f"{BY_WORDS}: {OTHER_MODEL}",)
+        return vectors, ()
 
     def _wanted(self, terms: Terms) -> Wanted:
         slots = dict.fromkeys(self._limited, slots_of(self._max_share, terms.limit)) if self._limited else None

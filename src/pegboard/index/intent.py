@@ -66,6 +66,10 @@ _STEP = re.compile(
 )
 
 
+_SPACES = re.compile(r"\s+")
+"""Made one before anything looks for steps, which would try each run of blanks from each of its places."""
+
+
 class Word(msgspec.Struct, frozen=True):
     """One term of the query: what it weighs, and in which clauses it stands (a bit each)."""
 
@@ -94,7 +98,7 @@ class Intent(msgspec.Struct, frozen=True, kw_only=True):
 
 def understand(query: str) -> Intent:
     """The query taken apart. Any text will do: nothing here fails, and the work is bounded."""
-    text = fold(query[:LONGEST]).strip()
+    text = _SPACES.sub(lambda run: "\n" if "\n" in run.group() else " ", fold(query[:LONGEST])).strip()
     if text[: len(SELECT)].lower() == SELECT:
         names = (name.strip() for name in text[len(SELECT) :].split(","))
         return Intent(text=text, selected=tuple(dict.fromkeys(name for name in names if name)))

@@ -94,7 +94,9 @@ def _case(entry: Any, where: str) -> Case:
     if len(given) != 1:
         raise EvaluationError(f"{where}: say one of find, steps or nothing = true.", hint=EXAMPLE)
     groups = [entry["find"]] if given == ["find"] else entry.get("steps", [])
-    if not all(isinstance(group, list) and group and all(isinstance(each, str) for each in group) for group in groups):
+    if not isinstance(groups, list) or not all(
+        isinstance(group, list) and group and all(isinstance(each, str) for each in group) for group in groups
+    ):
         raise EvaluationError(f"{where}: tools are lists of names.", hint=EXAMPLE)
     return Case(ask=entry["ask"], groups=tuple(tuple(group) for group in groups), kind=str(entry.get("kind", "")))
 

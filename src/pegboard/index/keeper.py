@@ -36,6 +36,8 @@ class Built(msgspec.Struct, frozen=True, kw_only=True):
     read: int = 0
     """Tools whose texts were read."""
     embedded: int = 0
+    by_words: str = ""
+    """Why it has no vectors, although there is an embedder."""
     warnings: tuple[str, ...] = ()
 
 
@@ -71,29 +73,48 @@ class IndexKeeper:
 
     async def build(self, tools: Mapping[str, Tool], catalog: str, previous: Index | None = None) -> Built:
         """A new index of these tools, kept in the file. What did not change is taken over from the one before."""
-        work = await asyncio.to_thread(plan, tools.values(), self.identity, previous.parts if previous else None)
-        warnings: list[str] = []
-        vectors = None
+        before = self._with_vectors(previous)
+        work = await asyncio.to_thread(plan, tools.values(), self.identity, before)
+        vectors, by_words = None, ""
         if self.embedder is not None:
             try:
                 vectors = await self._embed(work)
+                if _of_another_model(work, vectors):
+                    work = await asyncio.to_thread(plan, tools.values(), self.identity)
+                    vectors = await self._embed(work)
             except EmbedderError as error:
-                warnings.append(f"tools are found by words alone: {error.message}")
+                by_words = f"tools are found by words alone: {error.message}"
+        warnings = [by_words] if by_words else []
         self._on_progress("indexing", 0, 1)
         parts = await asyncio.to_thread(assemble, work, catalog=catalog, embedder=self.identity, vectors=vectors)
         self._on_progress("indexing", 1, 1)
         index = Index(parts)
         try:
-            await asyncio.to_thread(write_parts, self.path, parts)
-            index = self.open()[0] or index  # mapped, so that memory is shared and given back
+            if not (by_words and before is not None and before.vectors is not None):
+                await asyncio.to_thread(write_parts, self.path, parts)
+                index = self._mapped(index)
+            # Else the file is worth more as it is: its vectors are there when the embedder is again.
         except OSError as error:
             warnings.append(f"index not kept: {self.path} cannot be written: {error.strerror or error}")
         return Built(
             index=index,
             read=len(work.unread),
             embedded=len(work.unembedded) if vectors is not None else 0,
+            by_words=by_words,
             warnings=tuple(warnings),
         )
+
+    def _with_vectors(self, previous: Index | None) -> Parts | None:
+        """The index before; or that in the file, where only that one has this embedder's vectors."""
+        if previous is None or not self.identity or previous.parts.about.embedder == self.identity:
+            return previous.parts if previous else None
+        kept, _ = self.open()
+        return kept.parts if kept and kept.parts.about.embedder == self.identity else previous.parts
+
+    def _mapped(self, index: Index) -> Index:
+        """The same from the file, so that memory is shared and given back; unless another process was there since."""
+        kept, _ = self.open()
+        return kept if kept is not None and kept.parts.about == index.parts.about else index
 
     async def _embed(self, work: Plan) -> NDArray[np.float32]:
         assert self.embedder is not None
@@ -108,6 +129,12 @@ class IndexKeeper:
             return np.concatenate(parts)
         width = work.previous.vectors.rows.shape[1] if work.previous and work.previous.vectors else 1
         return np.empty((0, width), np.float32)
+
+
+def _of_another_model(work: Plan, fresh: NDArray[np.float32]) -> bool:
+    """Whether the new vectors cannot stand beside those kept: behind one name there may be another model since."""
+    kept = work.previous.vectors if work.previous and len(work.unembedded) < len(work.tools) else None
+    return kept is not None and kept.rows.shape[1] != fresh.shape[1]
 
 
 def words_only(tools: Mapping[str, Tool], catalog: str) -> Index:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from functools import partial
+from time import monotonic
 
 import msgspec
 
@@ -19,30 +20,43 @@ from pegboard.index.narrow import Narrow
 from pegboard.types import Answer, Priors
 
 REBUILDING = "the index is being rebuilt; tools that came or changed just now may be missing"
+REST_SECONDS = 300.0
+"""How long after its embedder failed a build is not tried again."""
 
 
 class LiveIndex:
     """Answers searches over a catalog that may change at any time."""
 
-    def __init__(self, keeper: IndexKeeper, *, limited: Sequence[str] = (), max_share: float = 1.0) -> None:
+    def __init__(
+        self,
+        keeper: IndexKeeper,
+        *,
+        limited: Sequence[str] = (),
+        max_share: float = 1.0,
+        rest_seconds: float = REST_SECONDS,
+    ) -> None:
         self._keeper = keeper
+        self._rest_seconds = rest_seconds
         self._new_finder = partial(Finder, embedder=keeper.embedder, limited=limited, max_share=max_share)
         self.priors: Mapping[str, Priors] = {}
         self.warnings: list[str] = []
         self._index: Index | None = None
         self._opened = False
-        self._serving: tuple[tuple[str, int, int], Finder] | None = None
+        self._serving: tuple[str, Index, Mapping[str, Priors], Finder] | None = None
         self._building: tuple[str, asyncio.Task[Built]] | None = None
+        self._by_words: tuple[str, float] | None = None
+        """Why the latest build had to do without its embedder, and when that was."""
 
     async def search(self, catalog: Catalog, query: str, terms: Terms = Terms()) -> Answer:
         """The tools that can do what the query says."""
-        finder, current = await self._finder(catalog)
+        finder = await self._finder(catalog)
+        note = self._note(catalog)
         answer = await finder.search(query, terms)
-        return answer if current else msgspec.structs.replace(answer, notes=(*answer.notes, REBUILDING))
+        return msgspec.structs.replace(answer, notes=(*answer.notes, note)) if note else answer
 
     async def servers(self, catalog: Catalog, query: str, limit: int = 3, narrow: Narrow = Narrow()) -> tuple[str, ...]:
         """The servers that can best do it."""
-        finder, _ = await self._finder(catalog)
+        finder = await self._finder(catalog)
         return await finder.servers(query, limit, narrow)
 
     async def ready(self, catalog: Catalog) -> Built | None:
@@ -50,7 +64,16 @@ class LiveIndex:
         await self._open()
         if self._keeper.current(self._index, catalog.version):
             return None
-        return await self._build(catalog)
+        task = self._build(catalog)
+        while True:
+            try:
+                # Shielded: whoever stops waiting does not stop what others wait for.
+                return await asyncio.shield(task)
+            except asyncio.CancelledError:
+                newest, me = self._building, asyncio.current_task()
+                if newest is None or newest[1] is task or not task.cancelled() or (me is not None and me.cancelling()):
+                    raise
+                task = newest[1]  # the catalog changed meanwhile, and its build took over
 
     async def close(self) -> None:
         """Stops building; what is in the file stays."""
@@ -59,33 +82,50 @@ class LiveIndex:
             await asyncio.gather(self._building[1], return_exceptions=True)
 
     async def _open(self) -> None:
-        if not self._opened:
-            self._index, warning = await asyncio.to_thread(self._keeper.open)
-            self._opened = True
-            if warning:
-                self.warnings.append(warning)
+        if self._opened:
+            return
+        index, warning = await asyncio.to_thread(self._keeper.open)
+        if not self._opened:  # of several who ask at once, the first
+            self._opened, self._index = True, index
+            self.warnings += [warning] if warning else []
 
-    async def _finder(self, catalog: Catalog) -> tuple[Finder, bool]:
+    async def _finder(self, catalog: Catalog) -> Finder:
         await self._open()
-        current = self._keeper.current(self._index, catalog.version)
-        if not current:
+        index = self._index
+        if not self._keeper.current(index, catalog.version):
             self._build(catalog)
-            if self._index is None:
-                self._index = await asyncio.to_thread(words_only, catalog.tools, catalog.version)
-        key = (catalog.version, id(self._index), id(self.priors))
-        if self._serving is None or self._serving[0] != key:
-            assert self._index is not None
-            self._serving = (key, self._new_finder(catalog.tools, self._index, priors=self.priors))
-        return self._serving[1], current
+            if index is None:
+                words = await asyncio.to_thread(words_only, catalog.tools, catalog.version)
+                index = self._index = self._index or words  # the build may have been quicker
+        assert index is not None
+        known = self._serving
+        if known and known[0] == catalog.version and known[1] is index and known[2] is self.priors:
+            return known[3]
+        finder = self._new_finder(catalog.tools, index, priors=self.priors)
+        self._serving = (catalog.version, index, self.priors, finder)
+        return finder
+
+    def _note(self, catalog: Catalog) -> str:
+        """What there is to say of the index that serves."""
+        if self._keeper.current(self._index, catalog.version):
+            return ""
+        same = self._index is not None and self._index.parts.about.catalog == catalog.version
+        return self._by_words[0] if same and self._by_words is not None else REBUILDING
 
     def _build(self, catalog: Catalog) -> asyncio.Task[Built]:
-        if self._building is not None and self._building[0] == catalog.version and not self._failed:
+        if self._building is not None and self._building[0] == catalog.version and not self._is_to_try_again:
             return self._building[1]
         if self._building is not None:
             self._building[1].cancel()
         task = asyncio.create_task(self._swap_in(catalog), name="pegboard index")
         self._building = (catalog.version, task)
         return task
+
+    @property
+    def _is_to_try_again(self) -> bool:
+        if self._building is None or not self._building[1].done():
+            return False
+        return self._failed or (self._by_words is not None and monotonic() - self._by_words[1] >= self._rest_seconds)
 
     @property
     def _failed(self) -> bool:
@@ -95,5 +135,6 @@ class LiveIndex:
     async def _swap_in(self, catalog: Catalog) -> Built:
         built = await self._keeper.build(catalog.tools, catalog.version, self._index)
         self._index = built.index
+        self._by_words = (built.by_words, monotonic()) if built.by_words else None
         self.warnings += built.warnings
         return built

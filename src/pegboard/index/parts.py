@@ -42,7 +42,7 @@ class Facts(msgspec.Struct, frozen=True):
     server: NDArray[np.int32]
     """Place in About.servers."""
     content: NDArray[np.uint64]
-    """Document.content: what is equal need not be read again."""
+    """documents.content_of: what is equal need not be read again."""
     namesake: NDArray[np.uint64]
     """Equal for tools whose own names have the same words."""
     verb: NDArray[np.uint8]

@@ -18,7 +18,7 @@ def signature(tool: Tool) -> str:
     if not isinstance(properties, dict):
         return f"{tool.public_name}()"
     required = schema.get("required")
-    needed = set(required) if isinstance(required, list) else set()
+    needed = {name for name in required if isinstance(name, str)} if isinstance(required, list) else set()
     names = sorted(properties, key=lambda name: name not in needed)
     shown = [f"{name}{'' if name in needed else '?'}: {_type(properties[name])}" for name in names[:_MOST_PARAMETERS]]
     more = [f"… {len(names) - _MOST_PARAMETERS} more"] if len(names) > _MOST_PARAMETERS else []

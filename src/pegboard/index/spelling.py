@@ -1,6 +1,7 @@
 """A misspelt word of a query put right, when no tool has it and an ordinary word is one slip away.
 
 Above: `finder`. Below: nothing. Names are left alone: what begins with a capital inside a sentence is one.
+So are words that are demanded: `+word` is meant to the letter.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ _SHORTEST_TO_CHANGE = 5
 MOST = 8
 """Words of one query that are looked at."""
 
-_WORD = re.compile(r"(?<![\w@#/.\-])[a-z]{4,20}(?![\w@/])")
+_WORD = re.compile(r"(?<![\w@#/.\-+])[a-z]{4,20}(?![\w@/])")
 
 Frequency = Callable[[str], int | None]
 """How common a word is (0 the most), or None when it is no word."""

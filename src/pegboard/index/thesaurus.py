@@ -126,7 +126,7 @@ ENGLISH = {
     "予定": "event",
     "天気": "weather",
     "翻訳": "translate",
-    "请求書": "invoice",
+    "請求書": "invoice",
     "创建": "create",
     "发送": "send",
     "搜索": "search",

@@ -62,13 +62,17 @@ class Vectors(msgspec.Struct, frozen=True):
         shadow = self.basis @ query
         order = np.argsort(-(self.centroids @ shadow))
         read = int(np.searchsorted(np.cumsum(np.diff(self.cluster_start)[order]), share)) + 1
+        if allowed is not None and int(np.count_nonzero(allowed)) <= share:
+            # As few as are read anyway: all of them, lest none lies in the nearest clusters.
+            rows = np.flatnonzero(allowed[self.tool_of_row])
+            return _best_of(self.tool_of_row[rows], self.sketch[rows] @ shadow, wanted)
         parts = [slice(int(self.cluster_start[each]), int(self.cluster_start[each + 1])) for each in order[:read]]
         tools = np.concatenate([self.tool_of_row[part] for part in parts])
         likeness = np.concatenate([self.sketch[part] @ shadow for part in parts])
         if allowed is not None:
             inside = allowed[tools]
             tools, likeness = tools[inside], likeness[inside]
-        return tools if len(tools) <= wanted else tools[np.argpartition(likeness, -wanted)[-wanted:]]
+        return _best_of(tools, likeness, wanted)
 
     def of(self, tools: NDArray[np.int32]) -> Floats:
         """The vectors of these tools."""
@@ -78,6 +82,10 @@ class Vectors(msgspec.Struct, frozen=True):
         """Mean and deviation of the query's likeness to all tools."""
         variance = float(query @ self.covariance @ query)
         return float(self.mean @ query), max(variance, _TINY) ** 0.5
+
+
+def _best_of(tools: NDArray[np.int32], likeness: Floats, wanted: int) -> NDArray[np.int32]:
+    return tools if len(tools) <= wanted else tools[np.argpartition(likeness, -wanted)[-wanted:]]
 
 
 def vectors_of(exact: Floats) -> Vectors:

@@ -7,6 +7,7 @@ checksum. Above: the index keeps itself in one. Below: `files` replaces it whole
 from __future__ import annotations
 
 import mmap
+import os
 import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -17,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegboard.errors import IndexDamaged
-from pegboard.store.files import replace_file
+from pegboard.store.files import open_regular, replace_file
 
 _MAGIC = b"pegboard-arrays 1"
 _FIRST_LINE = 64
@@ -71,11 +72,13 @@ def write_arrays(path: Path, about: bytes, arrays: Mapping[str, NDArray[Any]]) -
 
 def open_arrays(path: Path) -> ArrayFile:
     """Maps the file. IndexDamaged when it is not what was written; OSError when it cannot be read."""
-    with path.open("rb") as file:
-        try:
-            content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        except ValueError:
-            raise IndexDamaged(f"{path} is empty.") from None
+    fd = open_regular(path)
+    try:
+        content = mmap.mmap(fd, 0, access=mmap.ACCESS_READ)
+    except ValueError:
+        raise IndexDamaged(f"{path} is empty.") from None
+    finally:
+        os.close(fd)
     header, start = _header_of(content, path)
     arrays: dict[str, NDArray[Any]] = {}
     for place in header.arrays:

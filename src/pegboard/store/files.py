@@ -35,19 +35,25 @@ class DiskFiles:
 
     def read(self, path: Path) -> bytes:
         """The whole file; refuses what is no regular file or is larger than the cap."""
-        # O_NONBLOCK: opening a FIFO that someone left there must not hang.
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        fd = open_regular(path)
         try:
-            found = os.fstat(fd)
-            if not stat.S_ISREG(found.st_mode):
-                raise OSError(errno.EINVAL, "Not a regular file", str(path))
-            return _read_all(fd, found.st_size, self._read_cap, path)
+            return _read_all(fd, os.fstat(fd).st_size, self._read_cap, path)
         finally:
             os.close(fd)
 
     def write(self, path: Path, content: bytes) -> None:
         """Replaces the file whole or not at all, durably; keeps its mode and follows symbolic links."""
         replace_file(path, (content,))
+
+
+def open_regular(path: Path) -> int:
+    """A descriptor to read the file by; refuses what is no regular file."""
+    # O_NONBLOCK: opening a FIFO that someone left there must not hang.
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise OSError(errno.EINVAL, "Not a regular file", str(path))
+    return fd
 
 
 def replace_file(path: Path, chunks: Iterable[Buffer]) -> None:

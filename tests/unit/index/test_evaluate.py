@@ -253,3 +253,10 @@ def test_the_tools_of_the_suite_are_all_different():
     tools = read_tools(SUITE / "tools.jsonl")
     assert len({each.public_name for each in tools}) == len(tools) >= 200
     assert all(each.description and each.server for each in tools)
+
+
+@pytest.mark.parametrize("tags", [5, "office", {"a": 1}, [1, None], True])
+def test_tags_that_are_no_texts_are_left_out(tmp_path, tags):
+    row = {"id": "a", "name": "a", "tags": tags, "scopes": tags}
+    (one,) = read_tools(file(tmp_path, msgspec.json.encode(row)))
+    assert (one.tags, one.scopes) == ((), ())

@@ -274,3 +274,10 @@ def test_any_mixture_of_marks_that_mean_something_is_understood(query):
     intent = understand(query)
     assert not intent.selected or not intent.words
     assert set(intent.demanded) <= set(terms(intent.text, keep_stop_words=True))
+
+
+@pytest.mark.parametrize("blank", [" ", "\t", "\u3000", " \n"])
+def test_a_run_of_blanks_is_one_however_long(blank):
+    long, short = understand(f"find a{blank * 3000}file"), understand(f"find a{blank}file")
+    assert (long.text, long.words, long.embedded) == (short.text, short.words, short.embedded)
+    assert len(long.text) == len("find a file")

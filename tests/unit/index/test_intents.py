@@ -198,3 +198,11 @@ def test_names_that_are_written_out_are_always_found(suite):
     report = asyncio.run(run(suite, search, suite_finder().tools))
     passed, every = report.by_kind()["exact"]
     assert passed == every > 0
+
+
+@pytest.mark.parametrize("steps", ["5", "true", '"create_issue"', "1.5", "{ a = 1 }"])
+def test_steps_that_are_no_lists_are_told_in_words(tmp_path, steps):
+    path = tmp_path / "intents.toml"
+    path.write_text(f'[[intent]]\nask = "open a bug"\nsteps = {steps}\n')
+    with pytest.raises(EvaluationError, match="tools are lists of names"):
+        read_intents(path)

@@ -226,3 +226,35 @@ def test_a_folder_where_the_file_should_be_is_told(tmp_path):
     index, warning = IndexKeeper(tmp_path, static()).open()
     assert index is None
     assert "cannot be read" in warning
+
+
+class Widening(CountingEmbedder):
+    """An endpoint behind whose name another model answers, once it is `wide`."""
+
+    wide = False
+
+    async def embed(self, texts, *, query=False):
+        rows = await super().embed(texts, query=query)
+        return np.hstack((rows, rows)) / np.float32(2**0.5) if self.wide else rows
+
+
+def test_another_model_behind_the_same_name_is_not_mixed_with_the_one_before(keeper):
+    keeper.embedder = embedder = Widening()
+    first = build(keeper).index
+    embedder.wide = True
+    answer = ask(Finder(TOOLS, first, embedder), "open an issue")
+    assert names(answer)[0] == "github__create_issue"
+    assert any("searched by words alone" in note for note in answer.notes)
+    more = TOOLS | by_name([tool("ring_bell", "Ring the bell.", "door")])
+    built = build(keeper, more, "v2", first)
+    assert built.embedded == len(more)
+    assert ask(Finder(more, built.index, embedder), "ring the bell").notes == ()
+
+
+def test_an_index_that_another_process_put_in_its_place_is_not_taken_for_ones_own(keeper, monkeypatch):
+    def overtaken(path, parts):
+        write_parts(path, parts)
+        return write_parts(path, parts_of(office("slack"), catalog="theirs"))
+
+    monkeypatch.setattr(keepers, "write_parts", overtaken)
+    assert build(keeper).index.parts.about.catalog == "v1"

@@ -9,7 +9,7 @@ import pytest
 from pegboard.catalog.catalog import build
 from pegboard.errors import EmbedderError
 from pegboard.index.finder import Terms
-from pegboard.index.keeper import IndexKeeper
+from pegboard.index.keeper import IndexKeeper, words_only
 from pegboard.index.live import REBUILDING, LiveIndex
 from pegboard.index.narrow import Narrow
 from pegboard.types import Priors
@@ -334,6 +334,131 @@ def test_an_empty_catalog_is_searched_in_peace(path):
         assert (await live.search(empty, "open an issue")).hits == ()
         await live.ready(empty)
         assert await live.servers(empty, "open an issue") == ()
+        await live.close()
+
+    run(scenario)
+
+
+class Recovering(CountingEmbedder):
+    """Fails as an embedder may, until it is `awake`."""
+
+    def __init__(self):
+        super().__init__()
+        self.awake = False
+
+    async def embed(self, texts, *, query=False):
+        if not self.awake:
+            raise EmbedderError("the model is asleep")
+        return await super().embed(texts, query=query)
+
+
+def test_an_answer_says_that_the_embedder_failed_and_not_that_an_index_is_coming(path):
+    async def scenario():
+        live = live_on(path, Recovering())
+        await live.ready(CATALOG)
+        (note,) = (await live.search(CATALOG, "open an issue")).notes
+        assert "by words alone" in note
+        assert "the model is asleep" in note
+        await live.close()
+
+    run(scenario)
+
+
+def test_an_embedder_that_failed_is_tried_again_after_a_rest(path):
+    async def scenario():
+        embedder = Recovering()
+        live = live_on(path, embedder, rest_seconds=0)
+        await live.ready(CATALOG)
+        embedder.awake = True
+        await live.ready(CATALOG)
+        answer = await live.search(CATALOG, "open an issue")
+        assert answer.notes == ()
+        assert answer.hits[0].match.dense > 0
+        await live.close()
+
+    run(scenario)
+
+
+def test_an_embedder_that_failed_is_not_tried_before_that(path):
+    async def scenario():
+        embedder = Recovering()
+        live = live_on(path, embedder)
+        await live.ready(CATALOG)
+        embedder.awake = True
+        await live.search(CATALOG, "open an issue")
+        await live.ready(CATALOG)
+        assert embedder.tools == []
+        await live.close()
+
+    run(scenario)
+
+
+def test_vectors_that_are_there_outlive_an_embedder_that_fails(path):
+    async def scenario():
+        embedder = Recovering()
+        embedder.awake = True
+        live = live_on(path, embedder, rest_seconds=0)
+        await live.ready(CATALOG)
+        embedder.awake = False
+        assert "asleep" in (await live.ready(MORE)).by_words
+        embedder.awake = True
+        embedder.tools.clear()
+        built = await live.ready(MORE)
+        assert (built.embedded, len(embedder.tools)) == (1, 1)
+        await live.close()
+
+    run(scenario)
+
+
+def test_whoever_waits_for_a_catalog_that_is_replaced_gets_the_newer_index(path):
+    async def scenario():
+        embedder = CountingEmbedder()
+        embedder.may_go_on.clear()
+        live = live_on(path, embedder)
+        await live.search(CATALOG, "open an issue")
+        waiting = asyncio.ensure_future(live.ready(CATALOG))
+        await asyncio.sleep(0)
+        await live.search(MORE, "open an issue")
+        embedder.may_go_on.set()
+        assert (await waiting).index.parts.about.catalog == MORE.version
+        await live.close()
+
+    run(scenario)
+
+
+def test_whoever_stops_waiting_does_not_stop_the_build(path):
+    async def scenario():
+        embedder = CountingEmbedder()
+        embedder.may_go_on.clear()
+        live = live_on(path, embedder)
+        await live.search(CATALOG, "open an issue")
+        impatient, patient = (asyncio.ensure_future(live.ready(CATALOG)) for _ in range(2))
+        await asyncio.sleep(0)
+        impatient.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await impatient
+        embedder.may_go_on.set()
+        assert (await patient).embedded == len(CATALOG.tools)
+        await live.close()
+
+    run(scenario)
+
+
+def test_a_build_that_is_quicker_than_the_index_by_words_stays(path, monkeypatch):
+    async def scenario():
+        built, loop = asyncio.Event(), asyncio.get_running_loop()
+        live = live_on(path, static())
+
+        def late(tools, catalog):
+            asyncio.run_coroutine_threadsafe(built.wait(), loop).result()
+            return words_only(tools, catalog)
+
+        monkeypatch.setattr("pegboard.index.live.words_only", late)
+        searching = asyncio.ensure_future(live.search(CATALOG, "open an issue"))
+        await live.ready(CATALOG)
+        built.set()
+        assert (await searching).hits[0].match.dense > 0
+        assert (await live.search(CATALOG, "open an issue")).notes == ()
         await live.close()
 
     run(scenario)

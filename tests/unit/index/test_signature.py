@@ -94,3 +94,8 @@ def test_every_tool_of_the_suite_is_on_one_line_and_shorter_than_its_definition(
         assert "\n" not in made
         assert made.startswith(f"{one.public_name}(")
         assert len(made) < len(one.definition)
+
+
+def test_a_list_of_what_is_required_may_hold_anything():
+    schema = {**taking(title="", body=""), "required": [{}, ["title"], None, 5, "title"]}
+    assert signature(tool("create", schema=schema)) == "github__create(title: str, body?: str)"

@@ -48,3 +48,8 @@ def test_english_words_come_once_and_in_their_order():
 def test_english_needs_no_translation():
     assert in_english("send a message to the channel") == []
     assert in_english("") == []
+
+
+def test_an_invoice_is_known_in_japanese_and_in_chinese():
+    assert in_english("請求書を作成") == ["invoice", "create"]
+    assert in_english("创建发票") == ["create", "invoice"]

@@ -156,3 +156,13 @@ def test_the_spread_of_any_vectors_is_the_true_one(total, width, seed):
     mean, deviation = made.spread(query)
     assert mean == pytest.approx(float(made.likenesses(query).mean()), abs=1e-3)
     assert deviation == pytest.approx(max(float(made.likenesses(query).std()), 1e-3), abs=2e-3)
+
+
+def test_few_that_are_allowed_are_found_wherever_their_clusters_lie(many):
+    query = many.of(np.array([0]))[0]
+    far = np.argsort(many.of(np.arange(len(many.rows))) @ query)[:300]
+    allowed = np.zeros(len(many.rows), np.bool_)
+    allowed[far] = True
+    near = many.nearest(query, 100, allowed)
+    assert len(near) == 100
+    assert set(near.tolist()) <= set(far.tolist())

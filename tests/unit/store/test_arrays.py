@@ -187,7 +187,7 @@ def test_a_file_of_another_version_is_refused(path):
 def test_what_is_not_there_or_no_file_is_the_plain_error(tmp_path):
     with pytest.raises(FileNotFoundError):
         open_arrays(tmp_path / "none")
-    with pytest.raises(OSError, match="directory"):
+    with pytest.raises(OSError, match="Not a regular file"):
         open_arrays(tmp_path)
     (tmp_path / "blank").touch()
     with pytest.raises(IndexDamaged, match="empty"):
@@ -303,3 +303,10 @@ def test_a_reader_beside_a_busy_writer_that_is_killed_never_sees_a_torn_file(tmp
             assert arrays["a"][0] == arrays["a"][-1]
         busy.send_signal(signal.SIGKILL)
     assert open_arrays(path).damaged() == []
+
+
+def test_a_pipe_in_its_place_is_refused_at_once(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(OSError, match="Not a regular file"):
+        open_arrays(pipe)

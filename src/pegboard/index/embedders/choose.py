@@ -6,11 +6,16 @@ Above: the engine. Below: one module for each embedder.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from pegboard.config.model import SearchConfig
-from pegboard.errors import ConfigError, EmbedderError
+from pegboard.errors import ConfigError, EmbedderError, MissingExtra
 from pegboard.protocols import Embedder
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 def chosen(config: SearchConfig, environ: Mapping[str, str] | None = None) -> Embedder | None:
@@ -22,6 +27,26 @@ def chosen(config: SearchConfig, environ: Mapping[str, str] | None = None) -> Em
     from pegboard.index.embedders.cached import CachedQueries
 
     return CachedQueries(_slower(config, os.environ if environ is None else environ))
+
+
+def chosen_to_search(config: SearchConfig) -> Embedder | None:
+    """The same, but a package that is missing is no reason not to search: then it goes by words, and says so."""
+    try:
+        return chosen(config)
+    except MissingExtra as error:
+        return Absent(config.embedder, EmbedderError(f"{error.message} {error.hint}"))
+
+
+class Absent:
+    """Stands for an embedder whose package is not installed: what it is asked, it refuses with the reason."""
+
+    def __init__(self, name: str, reason: EmbedderError) -> None:
+        self.identity = f"{name}:absent"
+        self._reason = reason
+
+    async def embed(self, texts: Sequence[str], *, query: bool = False) -> NDArray[np.float32]:
+        """Never gives anything."""
+        raise EmbedderError(self._reason.message)
 
 
 def _static() -> Embedder:

@@ -14,7 +14,7 @@ import pytest
 from pegboard.config.model import EmbedderName, SearchConfig
 from pegboard.errors import ConfigError, EmbedderError, MissingExtra
 from pegboard.index.embedders.cached import CachedQueries
-from pegboard.index.embedders.choose import chosen
+from pegboard.index.embedders.choose import chosen, chosen_to_search
 from pegboard.index.embedders.endpoint import EndpointEmbedder
 from pegboard.index.embedders.static import StaticEmbedder
 
@@ -171,3 +171,11 @@ def test_a_download_that_fails_is_an_embedder_error_with_a_way_out(
     with pytest.raises(EmbedderError, match=r"fastembed: cannot be loaded: .*BAAI/bge-small-en-v1\.5") as caught:
         asyncio.run(embedder.embed(["text"], query=True))
     assert "set search.model to a folder" in caught.value.hint
+
+
+@pytest.mark.skipif(importlib.util.find_spec("fastembed") is not None, reason="fastembed is installed")
+def test_a_search_goes_on_where_a_package_is_missing_and_knows_the_command_that_installs_it():
+    absent = chosen_to_search(SearchConfig(embedder="fastembed"))
+    assert absent is not None
+    with pytest.raises(EmbedderError, match=r"pip install 'pegboard\[fastembed\]'"):
+        asyncio.run(absent.embed(["open an issue"], query=True))
