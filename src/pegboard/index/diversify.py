@@ -42,7 +42,13 @@ def _pick(index: Parts, tools: NDArray[np.int32], limit: int, slots: Mapping[int
     for place, server in enumerate(servers):
         is_copy_of = copies[place]
         original = next((each for each in shown if is_copy_of[each.place]), None)
-        if original is not None:
+        if original is not None and servers[original.place] in slots and server not in slots:
+            # A server of limited trust must not stand before the tool it copies.
+            held[servers[original.place]] -= 1
+            held[server] = held.get(server, 0) + 1
+            original.copies.append(original.place)
+            original.place = place
+        elif original is not None:
             original.copies.append(place)
         elif len(shown) < limit and held.get(server, 0) < slots.get(server, limit):
             held[server] = held.get(server, 0) + 1

@@ -5,7 +5,6 @@ A tool that a filter has no figures for is never left out by it. Above: `index`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 
 import msgspec
@@ -55,11 +54,6 @@ class Narrow(msgspec.Struct, frozen=True, kw_only=True):
             return True
         known = priors.p99_ms if self.latency == "p99" else priors.p95_ms
         return known is None or known <= self.max_latency_ms
-
-
-def admitted(narrow: Narrow, tools: Iterable[Tool], priors: Mapping[str, Priors]) -> frozenset[str]:
-    """The public names of all tools that may be found."""
-    return frozenset(tool.public_name for tool in tools if narrow.admits(tool, priors.get(tool.public_name)))
 
 
 def _listed(tool: Tool, allow: tuple[str, ...]) -> bool:

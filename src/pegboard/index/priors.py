@@ -23,7 +23,7 @@ _DAY = 86400.0
 def lift(priors: Priors | None, cost_usd: float | None, now: float) -> float:
     """Between -BOUND and BOUND; 0 for a tool that nothing is known of."""
     cost = priors.cost_usd if priors is not None and priors.cost_usd is not None else cost_usd
-    cheap = -math.tanh(math.log(max(cost, 1e-6) / NEUTRAL_COST_USD) / 4) if cost else 0.0
+    cheap = -math.tanh(math.log(max(cost, 1e-6) / NEUTRAL_COST_USD) / 4) if cost is not None else 0.0
     if priors is None or priors.calls <= 0:
         return BOUND * 0.2 * cheap
     sure = priors.calls / (priors.calls + TRUSTED_CALLS)

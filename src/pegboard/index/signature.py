@@ -8,6 +8,8 @@ from pegboard.types import Json, Tool
 
 _MOST_PARAMETERS = 12
 _MOST_CHOICES = 5
+_LONGEST = 40
+"""Characters of a name or a choice: a server chose them, and an answer must stay small."""
 _SHORT = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "object": "dict", "null": "None"}
 
 
@@ -20,9 +22,15 @@ def signature(tool: Tool) -> str:
     required = schema.get("required")
     needed = {name for name in required if isinstance(name, str)} if isinstance(required, list) else set()
     names = sorted(properties, key=lambda name: name not in needed)
-    shown = [f"{name}{'' if name in needed else '?'}: {_type(properties[name])}" for name in names[:_MOST_PARAMETERS]]
+    shown = [
+        f"{_cut(name)}{'' if name in needed else '?'}: {_type(properties[name])}" for name in names[:_MOST_PARAMETERS]
+    ]
     more = [f"… {len(names) - _MOST_PARAMETERS} more"] if len(names) > _MOST_PARAMETERS else []
     return f"{tool.public_name}({', '.join([*shown, *more])})"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
 def _type(schema: Any) -> str:
@@ -31,7 +39,7 @@ def _type(schema: Any) -> str:
     choices = schema.get("enum")
     if isinstance(choices, list) and choices:
         rest = "|…" if len(choices) > _MOST_CHOICES else ""
-        return "|".join(str(choice) for choice in choices[:_MOST_CHOICES]) + rest
+        return "|".join(_cut(str(choice)) for choice in choices[:_MOST_CHOICES]) + rest
     kind = schema.get("type")
     if isinstance(kind, list):
         return "|".join(_SHORT.get(str(each), str(each)) for each in kind)

@@ -188,6 +188,12 @@ def arrays_equal(one: Mapping[str, NDArray[Any]], other: Mapping[str, NDArray[An
 
 
 @cache
+def office_index() -> Index:
+    """The index of the handful of tools, made once."""
+    return index_of(*office())
+
+
+@cache
 def suite_tools() -> tuple[Tool, ...]:
     """The tools of the suite that comes with Pegboard."""
     return tuple(read_tools(SUITE / "tools.jsonl"))

@@ -12,7 +12,7 @@ from pegboard.index.index import Index
 from pegboard.index.intent import understand
 from pegboard.index.parts import FORMAT, from_arrays
 from pegboard.index.rank import candidates
-from tests.unit.index.given import arrays_equal, index_of, office, parts_of, static, tool
+from tests.unit.index.given import arrays_equal, index_of, office, office_index, parts_of, static, tool
 
 
 def found_by(parts, word):
@@ -72,7 +72,7 @@ def test_a_build_from_the_one_before_is_the_same_as_one_from_nothing(edit, meani
     ],
 )
 def test_only_what_changed_is_read_and_embedded(edit, unread):
-    work = plan(EDITS[edit](office()), static().identity, parts_of(office()))
+    work = plan(EDITS[edit](office()), static().identity, office_index().parts)
     assert len(work.unread) == len(work.unembedded) == len(texts_to_embed(work)) == unread
 
 
@@ -105,7 +105,7 @@ def test_vectors_are_made_for_an_index_that_had_none_without_reading_its_tools()
     assert len(work.unembedded) == len(office())
     assert work.unread == []
     made = parts_of(office(), parts_of(office(), meaning=False))
-    assert arrays_equal(made.arrays(), parts_of(office()).arrays())
+    assert arrays_equal(made.arrays(), office_index().parts.arrays())
 
 
 def test_without_an_embedder_nothing_is_embedded():
@@ -187,7 +187,7 @@ def test_a_term_that_no_tool_has_any_more_is_forgotten():
 def test_a_tool_that_is_not_in_the_catalog_is_outside_of_all_figures():
     rogue = [tool(f"issue_{number}", "issue repository channel " * 50, "rogue") for number in range(20)]
     with_rogue = parts_of([*office(), *rogue])
-    assert arrays_equal(parts_of(office(), with_rogue).arrays(), parts_of(office()).arrays())
+    assert arrays_equal(parts_of(office(), with_rogue).arrays(), office_index().parts.arrays())
 
 
 def test_arrays_become_the_same_index_again():

@@ -85,8 +85,14 @@ def test_any_ranking_is_shown_without_losing_or_doubling_a_tool(listed, limit, m
     )
     places = [place for place, _ in picked]
     folded = [copy for _, copies in picked for copy in copies]
-    assert places == sorted(places)
+    firsts = [min(place, *copies) if copies else place for place, copies in picked]
+    assert firsts == sorted(firsts)
     assert len(places) <= limit
     assert len({*places, *folded}) == len(places) + len(folded)
     assert sum(tools[place].server == "a" for place in places) <= most
     assert all(tools[copy].server != tools[place].server for place, copies in picked for copy in copies)
+
+
+def test_a_copy_of_limited_trust_never_stands_before_the_tool_it_copies():
+    ranked = [tool("create_issue", ABOUT, "rogue"), tool("create_issue", ABOUT, "github")]
+    assert shown(ranked, 5, {"rogue": 1}) == [(1, [0])]

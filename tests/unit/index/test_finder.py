@@ -23,6 +23,7 @@ from tests.unit.index.given import (
     index_of,
     names,
     office,
+    office_index,
     static,
     suite_finder,
     suite_parts,
@@ -35,7 +36,7 @@ ISSUE = "Open a new issue in a repository, with labels and assignees."
 
 @pytest.fixture(scope="module")
 def finder():
-    return finder_of(*office())
+    return Finder(by_name(office()), office_index(), static())
 
 
 class Untouched(Index):
@@ -51,7 +52,7 @@ class Untouched(Index):
 @pytest.mark.parametrize("name", [each.public_name for each in office()])
 def test_an_exact_public_name_is_found_alone_and_without_the_engine(name):
     embedder = CountingEmbedder()
-    finder = Finder(by_name(office()), Untouched(index_of(*office()).parts), embedder)
+    finder = Finder(by_name(office()), Untouched(office_index().parts), embedder)
     for query in (name, f"  {name}\n"):
         (hit,) = ask(finder, query).hits
         assert (hit.name, hit.confidence) == (name, 1.0)
@@ -59,7 +60,7 @@ def test_an_exact_public_name_is_found_alone_and_without_the_engine(name):
 
 
 def test_select_asks_no_engine_either_and_says_what_no_tool_is_called():
-    finder = Finder(by_name(office()), Untouched(index_of(*office()).parts), BrokenEmbedder())
+    finder = Finder(by_name(office()), Untouched(office_index().parts), BrokenEmbedder())
     answer = ask(finder, "select: send_message, github__create_issue, nope, create_issue, files__nothing")
     assert names(answer) == ["slack__send_message", "github__create_issue"]
     assert answer.unknown == ("nope", "files__nothing")
@@ -322,7 +323,7 @@ def test_demanded_words_are_in_every_hit(meaning):
 
 
 def test_an_embedder_that_fails_leaves_a_search_by_words_and_a_note():
-    finder = Finder(by_name(office()), index_of(*office()), BrokenEmbedder())
+    finder = Finder(by_name(office()), office_index(), BrokenEmbedder())
     answer = ask(finder, "open an issue")
     assert names(answer)[0] == "github__create_issue"
     assert answer.notes == (f"{BY_WORDS}: the model is asleep",)
@@ -331,7 +332,7 @@ def test_an_embedder_that_fails_leaves_a_search_by_words_and_a_note():
 
 @pytest.mark.parametrize("embedder", [None, BrokenEmbedder("another:1")])
 def test_an_index_of_another_embedder_is_searched_by_words_and_says_so(embedder):
-    finder = Finder(by_name(office()), index_of(*office()), embedder)
+    finder = Finder(by_name(office()), office_index(), embedder)
     answer = ask(finder, "open an issue")
     assert names(answer)[0] == "github__create_issue"
     (note,) = answer.notes
@@ -346,7 +347,7 @@ def test_without_an_embedder_words_are_all_there_is_to_say():
 
 def test_a_query_is_embedded_once(finder):
     embedder = CountingEmbedder()
-    ask(Finder(by_name(office()), index_of(*office()), embedder), "open an issue")
+    ask(Finder(by_name(office()), office_index(), embedder), "open an issue")
     assert embedder.queries[0] == "open an issue"
     assert embedder.tools == []
 
@@ -385,7 +386,7 @@ def test_a_tool_that_changed_is_held_to_its_filters_as_it_is_now():
 
 
 def test_a_tool_that_is_too_new_for_the_index_is_found_by_its_name():
-    finder = Finder(by_name([*office(), tool("ring", "Rings.", "door")]), index_of(*office()), static())
+    finder = Finder(by_name([*office(), tool("ring", "Rings.", "door")]), office_index(), static())
     assert names(ask(finder, "door__ring")) == ["door__ring"]
     assert names(ask(finder, "ring"))[0] == "door__ring"
 

@@ -7,7 +7,7 @@ import pytest
 
 from pegboard.index.index import Index, Wanted, slots_of
 from pegboard.index.intent import understand
-from tests.unit.index.given import index_of, names, office, static, suite_parts, tool
+from tests.unit.index.given import index_of, names, office, office_index, static, suite_parts, tool
 
 NONSENSE = "qzxv blorptang"
 
@@ -24,7 +24,7 @@ def route(index: Index, query, limit=3, allowed=None):
 
 @pytest.fixture(scope="module")
 def index():
-    return index_of(*office())
+    return office_index()
 
 
 def test_hits_come_best_first_and_no_more_than_asked_for(index):

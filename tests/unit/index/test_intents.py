@@ -8,7 +8,7 @@ import pytest
 
 from pegboard.errors import EvaluationError
 from pegboard.index.finder import Terms
-from pegboard.index.intents import SUITE, TOP, TOP_STEPS, Case, read_intents, run
+from pegboard.index.intents import AT_LEAST, SUITE, TOP, TOP_STEPS, Case, read_intents, run
 from pegboard.types import Answer, Hit
 from tests.unit.index.given import by_name, suite_finder, suite_tools, tool
 
@@ -206,3 +206,12 @@ def test_steps_that_are_no_lists_are_told_in_words(tmp_path, steps):
     path.write_text(f'[[intent]]\nask = "open a bug"\nsteps = {steps}\n')
     with pytest.raises(EvaluationError, match="tools are lists of names"):
         read_intents(path)
+
+
+def test_our_own_intents_pass_as_we_ask_of_others(suite):
+    async def search(query, limit):
+        return await suite_finder().search(query, Terms(limit=limit))
+
+    share = asyncio.run(run(suite, search, suite_finder().tools)).share(nothing=False)
+    assert share is not None
+    assert share >= AT_LEAST

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pegboard.index.narrow import Narrow, admitted
+from pegboard.index.narrow import Narrow
 from pegboard.types import Priors
 from tests.unit.index.given import tool
 
@@ -100,9 +100,3 @@ def test_all_filters_hold_together():
     assert admits(one, tags=("crm",), servers=("github",), max_cost_usd=1)
     assert not admits(one, tags=("crm",), servers=("github",), max_cost_usd=0.01)
     assert not admits(one, tags=("crm",), servers=("slack",), max_cost_usd=1)
-
-
-def test_the_admitted_are_named():
-    tools = [tool("a"), tool("b", server="slack"), tool("c")]
-    slow = {"github__c": Priors(p95_ms=9000)}
-    assert admitted(Narrow(servers=("github",), max_latency_ms=100), tools, slow) == {"github__a"}

@@ -66,3 +66,7 @@ figures = st.floats(0, 1e12)
 )
 def test_no_record_moves_a_score_by_more_than_the_bound(priors, cost, now):
     assert -BOUND - 1e-9 <= lift(priors, cost, now) <= BOUND + 1e-9
+
+
+def test_a_tool_that_is_free_is_as_good_as_one_that_costs_next_to_nothing():
+    assert lift(None, 0.0, NOW) >= lift(None, 0.001, NOW) > 0

@@ -99,3 +99,8 @@ def test_every_tool_of_the_suite_is_on_one_line_and_shorter_than_its_definition(
 def test_a_list_of_what_is_required_may_hold_anything():
     schema = {**taking(title="", body=""), "required": [{}, ["title"], None, 5, "title"]}
     assert signature(tool("create", schema=schema)) == "github__create(title: str, body?: str)"
+
+
+def test_a_signature_stays_short_whatever_a_server_writes_into_it():
+    schema = {"type": "object", "properties": {"x" * 5000: {"enum": ["y" * 5000] * 9}}}
+    assert len(signature(tool("t", "", "s", schema=schema))) < 400

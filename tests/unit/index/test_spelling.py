@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pegboard.index.embedders.static import pieces
@@ -57,6 +57,7 @@ def test_the_work_is_bounded() -> None:
     assert mend(misspelt).split().count("message") == MOST
 
 
+@settings(deadline=None)
 @given(st.text(max_size=200))
 def test_any_text_can_be_mended(text: str) -> None:
     assert isinstance(mend(text), str)
