@@ -2,7 +2,7 @@
 
 A logistic over what can be seen in the match. It was fitted on queries put to catalogs that can answer them and to
 catalogs that cannot, for each embedder whose likenesses we know, for words alone, and for any other embedder by how
-far a match stands out. `docs/search.md` says what it gets right. Above: `index`. Below: `rank`.
+far a match stands out. `docs/benchmarks.md` says what it gets right. Above: `index`. Below: `rank`.
 """
 
 from __future__ import annotations

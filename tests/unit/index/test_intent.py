@@ -234,6 +234,9 @@ ABSURD = {
     "hiragana": "あ" * 10_240,
     "mail": "a.b+c" * 2_000 + "@",
     "surrogates": "\ud83d" * 10_240,
+    "spaces": "a" + " " * 7_900 + "b",
+    "quoted spaces": "' " * 5_120,
+    "handles": "a@" * 5_120,
 }
 
 
