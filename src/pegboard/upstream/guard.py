@@ -3,7 +3,8 @@
 Pegboard holds the write end of this process's stdin and says which process groups it started and stopped. When that
 pipe closes, however Pegboard ended, every group that is still known is killed, and so is every process that carries
 the spawn mark in its environment: that finds daemons which moved to a session of their own. A child that was being
-started when Pegboard was killed still holds that pipe, and lets go of it when it has its own, marked environment.
+started when Pegboard was killed still holds that pipe. It lets go of it a moment *before* its own, marked environment
+can be read, for the kernel closes files first: so the last sweep goes on until nothing was found for a while.
 """
 
 from __future__ import annotations
@@ -12,9 +13,14 @@ import contextlib
 import os
 import signal
 import sys
+import time
 
 MARK = "PEGBOARD_SPAWN"
 MOST_PASSES = 10
+LAST_PAUSE = 0.04
+LAST_QUIET = 25
+"""Passes of the last sweep that must find nothing, one after the other: a second in all."""
+LAST_MOST = 500
 
 
 def main() -> None:
@@ -36,7 +42,18 @@ def main() -> None:
     for group in groups:
         with contextlib.suppress(OSError):
             os.killpg(group, signal.SIGKILL)
-    sweep(f"{token}.")
+    last_sweep(f"{token}.")
+
+
+def last_sweep(mark: str) -> None:
+    """Kills every process that carries the mark, until none has come up for a second."""
+    needle = f"{MARK}={mark}".encode()
+    quiet = 0
+    for _ in range(LAST_MOST):
+        quiet = 0 if _sweep_once(needle) else quiet + 1
+        if quiet == LAST_QUIET:
+            return
+        time.sleep(LAST_PAUSE)
 
 
 def sweep(mark: str) -> None:
