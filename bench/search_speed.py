@@ -56,7 +56,8 @@ async def many():
     gate = asyncio.Semaphore(16)
     async def one(query):
         async with gate:
-            await asyncio.to_thread(ask, query)
+            ask(query)
+            await asyncio.sleep(0)
     start = time.perf_counter()
     await asyncio.gather(*(one(query) for query in queries))
     return len(queries) / (time.perf_counter() - start)

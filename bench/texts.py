@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +14,9 @@ from pegboard.index.evaluate import Query, read_queries, read_tools
 from pegboard.index.intents import SUITE, read_intents
 from pegboard.types import Tool
 
-DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "retrieval"
+DATA = Path(
+    os.environ.get("PEGBOARD_BENCH_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data" / "retrieval"
+)
 LARGE = DATA / "mcp_mega"
 
 

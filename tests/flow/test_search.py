@@ -47,7 +47,7 @@ def index_file(shell: Shell) -> Path:
 
 def test_the_right_tool_comes_first_and_is_shown_with_its_signature(shell: Shell) -> None:
     done = shell.run("search", "turn 26 miles into kilometres")
-    assert done.stdout.startswith(" 1. units__convert(from_unit: str, to_unit: str, value: float)")
+    assert done.stdout.startswith(" 1. units__convert(value: float, from_unit: str, to_unit: str)")
     assert "units ·" in done.stdout
 
 
@@ -174,6 +174,40 @@ TOOLS = (
     {"id": "a", "server": "files", "name": "read_file", "description": "Reads a file.", "inputSchema": {}},
     {"id": "b", "server": "mail", "name": "send_mail", "description": "Sends an email.", "inputSchema": {}},
 )
+
+
+def test_a_folder_in_the_place_of_the_index_is_told_and_searches_go_on(own: Shell) -> None:
+    file = index_file_after_search(own)
+    file.unlink()
+    file.mkdir()
+    built = own.run("index", "build", code=1)
+    assert "cannot be written" in built.stderr
+    assert "not kept" in built.stdout
+    found = own.run("search", "save a note")
+    assert "notes__add_note" in found.stdout
+    assert "index ignored" in found.stderr
+
+
+def index_file_after_search(shell: Shell) -> Path:
+    shell.run("search", "save a note")
+    return index_file(shell)
+
+
+@pytest.mark.parametrize("query", ["🎉", "…", "!!!"])
+def test_a_query_without_words_finds_no_tool_and_names_no_server(shell: Shell, query: str) -> None:
+    assert shell.json("search", query, code=1)["nearest_servers"] == []
+    assert shell.json("search", query, "--servers", code=1) == {"servers": []}
+
+
+def test_an_alias_of_no_tool_is_told_where_it_is_looked_for(own: Shell) -> None:
+    own.server("more", example_command("units"), 'aliases = { convrt = "change" }\n')
+    own.run("refresh", "more")
+    assert "'convrt'" in own.run("search", "turn miles into kilometres").stderr
+
+
+@pytest.mark.parametrize("share", ["nan", "2", "-0.1", "most"])
+def test_a_pass_mark_that_is_no_share_is_refused(bare: Shell, share: str) -> None:
+    assert "expected a share" in bare.run("eval", "intents", "--own", "--at-least", share, code=2).stderr
 
 
 def write_rows(path: Path, rows: Sequence[Mapping[str, object]]) -> str:

@@ -14,7 +14,7 @@ from pegboard.index.index import Index, slots_of
 from pegboard.index.intent import understand
 from pegboard.index.narrow import Narrow
 from pegboard.index.priors import BOUND
-from pegboard.index.signature import signature
+from pegboard.surface.render import signature
 from pegboard.types import Priors, Tool
 from tests.unit.index.given import (
     ThinEmbedder,

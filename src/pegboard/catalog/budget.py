@@ -33,7 +33,7 @@ def over_budget(definition: Json, encoded_size: int) -> str | None:
     """Why the tool is withheld; None when its definition is fit to use."""
     if encoded_size > MAX_BYTES:
         return f"its definition has {encoded_size:,} bytes, more than {MAX_BYTES:,}"
-    if _deeper_than(definition, MAX_DEPTH):
+    if deeper_than(definition, MAX_DEPTH):
         return f"its definition is nested more than {MAX_DEPTH} levels deep"
     subschemas = 0
     for key in _SCHEMAS:
@@ -74,7 +74,7 @@ def header_problem(schema: object) -> str | None:
     return None
 
 
-def _deeper_than(value: object, limit: int) -> bool:
+def deeper_than(value: object, limit: int) -> bool:
     level = [value]
     for _ in range(limit):
         level = [child for node in level for child in _inside(node) if isinstance(child, dict | list)]

@@ -13,7 +13,7 @@ from functools import cached_property
 import msgspec
 
 from pegboard.catalog.filter import unmatched_deny
-from pegboard.catalog.naming import RESERVED, SEPARATOR, public_name, refused_servers, split
+from pegboard.catalog.naming import RESERVED, SEPARATOR, by_bare_name, public_name, refused_servers, split
 from pegboard.catalog.nearest import nearest
 from pegboard.catalog.slices import Inputs, Refusal, ServerEntry, Slice, slice_of
 from pegboard.catalog.snapshot import Snapshot
@@ -61,10 +61,7 @@ class Catalog(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def _by_bare_name(self) -> dict[str, list[Tool]]:
-        bearers: dict[str, list[Tool]] = {}
-        for tool in self.tools.values():
-            bearers.setdefault(tool.name, []).append(tool)
-        return bearers
+        return by_bare_name(self.tools.values())
 
     @cached_property
     def _by_prefix(self) -> dict[str, ServerEntry]:

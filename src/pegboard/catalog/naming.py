@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
 from pegboard.config.model import ServerSpec
+from pegboard.types import Tool
 
 SEPARATOR = "__"
 MAX_PUBLIC = 64
@@ -83,6 +84,14 @@ def all_plain_and_distinct(prefix: str, tool_names: Sequence[str]) -> bool:
         return False
     skeletons = confusable(together).split("\n")
     return len(skeletons) == len(tool_names) == len(set(skeletons))
+
+
+def by_bare_name(tools: Iterable[Tool]) -> dict[str, list[Tool]]:
+    """The tools that share each bare name."""
+    bearers: dict[str, list[Tool]] = {}
+    for tool in tools:
+        bearers.setdefault(tool.name, []).append(tool)
+    return bearers
 
 
 def split(public: str) -> tuple[str, str]:

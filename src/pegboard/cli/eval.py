@@ -16,18 +16,18 @@ from pegboard.config.load import load
 from pegboard.config.model import Config
 from pegboard.engine import load_catalog
 from pegboard.errors import EvaluationError, PegboardError
-from pegboard.index.build import assemble, plan, texts_to_embed
+from pegboard.index.build import assemble, plan
 from pegboard.index.embedders.choose import chosen
 from pegboard.index.evaluate import CUTS, DEPTH, Figures, evaluate, read_queries, read_tools
 from pegboard.index.finder import Finder, Terms
 from pegboard.index.index import Index
 from pegboard.index.intents import AT_LEAST, SUITE, TOP, Report, read_intents
 from pegboard.index.intents import run as run_intents
+from pegboard.index.keeper import embedded
 from pegboard.types import Answer, Json, Tool
 
 INTENTS = "intents"
 DEFAULT_INTENTS = Path("intents.toml")
-_BATCH = 256
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -44,7 +44,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="run again with this override, as in search.embedder=none, and show both",
     )
     parser.add_argument("--own", action="store_true", help="with intents: the suite that comes with Pegboard")
-    parser.add_argument("--at-least", type=float, default=AT_LEAST, metavar="SHARE", help="with intents: pass mark")
+    parser.add_argument("--at-least", type=_share, default=AT_LEAST, metavar="SHARE", help="with intents: pass mark")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -56,6 +56,16 @@ def run(args: argparse.Namespace) -> int:
             f"Only `{INTENTS}` takes a second file.", hint="pegboard eval --tools tools.jsonl queries.jsonl"
         )
     return asyncio.run(_queries(args))
+
+
+def _share(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 1:
+        raise argparse.ArgumentTypeError(f"expected a share from 0 to 1, got {text!r}")
+    return value
 
 
 # ── labelled queries ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -93,15 +103,7 @@ def _tools(args: argparse.Namespace, config: Config) -> dict[str, Tool]:
 async def _finder(tools: dict[str, Tool], config: Config, progress: Progress) -> Finder:
     embedder = chosen(config.search)
     work = plan(tools.values(), embedder.identity if embedder else "")
-    vectors = None
-    if embedder is not None:
-        import numpy as np
-
-        texts, parts = texts_to_embed(work), []
-        for at in range(0, len(texts), _BATCH):
-            progress("embedding", at, len(texts))
-            parts.append(await embedder.embed(texts[at : at + _BATCH]))
-        vectors = np.concatenate(parts)
+    vectors = await embedded(work, embedder, progress) if embedder is not None else None
     index = Index(assemble(work, catalog="", embedder=embedder.identity if embedder else "", vectors=vectors))
     return Finder(tools, index, embedder)
 

@@ -46,7 +46,7 @@ async def _build(config: Config, args: argparse.Namespace) -> int:
         previous = None if args.anew else keeper.open()[0]
         built = await keeper.build(catalog.tools, catalog.version, previous)
     seconds = time.perf_counter() - start
-    size = keeper.path.stat().st_size if keeper.path.exists() else 0
+    size = keeper.path.stat().st_size if keeper.path.is_file() else 0
     if args.json:
         output.emit(
             {
@@ -59,14 +59,14 @@ async def _build(config: Config, args: argparse.Namespace) -> int:
                 "warnings": built.warnings,
             }
         )
-        return 0
+        return 0 if built.kept else 1
     for warning in built.warnings:
         output.warn(f"warning: {output.printable(warning)}")
     output.say(
         f"{len(catalog.tools):,} tools indexed in {seconds:.1f} s ({built.read:,} read, {built.embedded:,} embedded, "
-        f"{size / 1e6:.1f} MB): {keeper.path}"
+        f"{size / 1e6:.1f} MB): {keeper.path if built.kept else 'not kept'}"
     )
-    return 0
+    return 0 if built.kept else 1
 
 
 def _status(config: Config, args: argparse.Namespace) -> int:

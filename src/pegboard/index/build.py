@@ -16,12 +16,14 @@ from pegboard.index import postings as inverted
 from pegboard.index.documents import content_of, document_of
 from pegboard.index.parts import FORMAT, About, Facts, Parts, Statistics
 from pegboard.index.postings import FULL, NAME_BIT, SERVER_BIT, WHOLE_BIT, Postings
-from pegboard.index.text import words
+from pegboard.index.text import spoken, words
 from pegboard.index.vectors import vectors_of
 from pegboard.index.verbs import kind_of
 from pegboard.index.vocabulary import EMPTY, Vocabulary, merged, term_hash
 from pegboard.types import Tool
 
+_MIXERS = np.arange(1, 9, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15) | np.uint64(1)
+_LONGEST_GIST = 600
 _NO_POSTINGS = Postings(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0, np.uint8), np.empty(0, np.uint16))
 
 
@@ -128,21 +130,39 @@ def _facts(work: Plan, servers: Sequence[str], postings: Postings, statistics: S
     start = np.zeros(len(names) + 1, np.int64)
     np.cumsum([len(name) for name in names], out=start[1:])
     number = {server: place for place, server in enumerate(servers)}
-    own = [words(tool.name) for tool in work.tools]
+    own = [words(tool.name, keep_stop_words=True) or [tool.name] for tool in work.tools]
     return Facts(
         names=np.frombuffer(b"".join(names), np.uint8),
         name_start=start,
         server=np.array([number[tool.server] for tool in work.tools], np.int32),
         content=work.contents,
-        namesake=np.array([_namesake(each) for each in own], np.uint64),
+        namesake=np.array([term_hash(" ".join(sorted(set(each)))) for each in own], np.uint64),
+        spelling=np.array([term_hash(spoken(tool.name).lower() or tool.name) for tool in work.tools], np.uint64),
+        gist=_gists(work),
         verb=np.array([kind_of(each) for each in own], np.uint8),
         name_mass=_mass(postings, statistics, NAME_BIT, len(work.tools)),
         server_mass=_mass(postings, statistics, SERVER_BIT, len(work.tools)),
     )
 
 
-def _namesake(name_words: Sequence[str]) -> int:
-    return term_hash(" ".join(sorted(set(name_words))))
+def _gists(work: Plan) -> NDArray[np.uint8]:
+    """The sketches of all descriptions; those known from before are taken over."""
+    gists = np.zeros((len(work.tools), len(_MIXERS)), np.uint8)
+    if work.previous is not None and len(work.previous.facts.gist):
+        gists[:] = work.previous.facts.gist[work.known]
+    for place in work.unread:
+        gists[place] = gist(work.tools[place].description)
+    return gists
+
+
+def gist(text: str) -> NDArray[np.uint8]:
+    """Of the words' hashes, mixed in several ways, each time the smallest: alike texts have most of them in common."""
+    hashes = [term_hash(term) for term in words(text[:_LONGEST_GIST])]
+    if not hashes:
+        return np.zeros(len(_MIXERS), np.uint8)
+    mixed = np.array(hashes, np.uint64)[:, None] * _MIXERS
+    least: NDArray[np.uint8] = (mixed.min(axis=0) >> np.uint64(40)).astype(np.uint8)
+    return least
 
 
 def _mass(postings: Postings, statistics: Statistics, bit: int, total: int) -> NDArray[np.float32]:

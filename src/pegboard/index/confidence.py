@@ -55,5 +55,6 @@ def confidences(candidates: Candidates, embedder: str) -> NDArray[np.float32]:
         + says.name * candidates.name
         + says.fused * candidates.fused
     )
-    sure: NDArray[np.float32] = (1 / (1 + np.exp(-np.clip(evidence, -30, 30)))).astype(np.float32)
+    # Never quite 1: only what was asked for by name is certain.
+    sure: NDArray[np.float32] = (1 / (1 + np.exp(-np.clip(evidence, -9, 9)))).astype(np.float32)
     return sure

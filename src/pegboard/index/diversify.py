@@ -15,7 +15,8 @@ from pegboard.index import weights
 from pegboard.index.parts import Parts
 
 _AT_FIRST = 4
-"""Candidates looked at for each place in the list; all of them only if these do not fill it."""
+"""Candidates looked at for each place in the list; all of them only if these do not fill it, or if one of them may be
+a copy that must not stand before its original."""
 
 
 class Shown(msgspec.Struct):
@@ -26,15 +27,25 @@ class Shown(msgspec.Struct):
     copies: list[int]
 
 
-def pick(index: Parts, tools: NDArray[np.int32], limit: int, slots: Mapping[int, int] | None = None) -> list[Shown]:
+def pick(
+    index: Parts,
+    tools: NDArray[np.int32],
+    limit: int,
+    slots: Mapping[int, int] | None = None,
+    *,
+    first_stays: bool = False,
+) -> list[Shown]:
     """The first `limit` tools of a ranking, without copies; `slots` says how many a server may hold at most."""
-    shown = _pick(index, tools[: _AT_FIRST * limit], limit, slots or {})
-    if len(shown) < limit and len(tools) > _AT_FIRST * limit:
-        shown = _pick(index, tools, limit, slots or {})
+    shown = _pick(index, tools[: _AT_FIRST * limit], limit, slots or {}, first_stays)
+    copied = slots and np.isin(index.facts.server[tools[[each.place for each in shown]]], [*slots]).any()
+    if (len(shown) < limit or copied) and len(tools) > _AT_FIRST * limit:
+        shown = _pick(index, tools, limit, slots or {}, first_stays)
     return shown
 
 
-def _pick(index: Parts, tools: NDArray[np.int32], limit: int, slots: Mapping[int, int]) -> list[Shown]:
+def _pick(
+    index: Parts, tools: NDArray[np.int32], limit: int, slots: Mapping[int, int], first_stays: bool
+) -> list[Shown]:
     copies: list[list[bool]] = _copies(index, tools).tolist()
     servers: list[int] = index.facts.server[tools].tolist()
     shown: list[Shown] = []
@@ -42,7 +53,8 @@ def _pick(index: Parts, tools: NDArray[np.int32], limit: int, slots: Mapping[int
     for place, server in enumerate(servers):
         is_copy_of = copies[place]
         original = next((each for each in shown if is_copy_of[each.place]), None)
-        if original is not None and servers[original.place] in slots and server not in slots:
+        fixed = first_stays and original is not None and original.place == 0
+        if original is not None and not fixed and servers[original.place] in slots and server not in slots:
             # A server of limited trust must not stand before the tool it copies.
             held[servers[original.place]] -= 1
             held[server] = held.get(server, 0) + 1
@@ -58,11 +70,19 @@ def _pick(index: Parts, tools: NDArray[np.int32], limit: int, slots: Mapping[int
 
 def _copies(index: Parts, tools: NDArray[np.int32]) -> NDArray[np.bool_]:
     """Which of the tools are nearly the same as which."""
-    namesakes, servers = index.facts.namesake[tools], index.facts.server[tools]
-    same_name: NDArray[np.bool_] = namesakes[:, None] == namesakes
+    facts = index.facts
+    namesakes, spellings, servers = facts.namesake[tools], facts.spelling[tools], facts.server[tools]
     foreign: NDArray[np.bool_] = servers[:, None] != servers
+    # On one server `map_to_list` and `list_to_map`, or `get_user` and `get_users`, are two tools; elsewhere another
+    # order or ending is another's taste.
+    same_name = (namesakes[:, None] == namesakes) & (foreign | (spellings[:, None] == spellings))
     if index.vectors is None:
-        return same_name & foreign
+        gists = facts.gist[tools]
+        alike = (gists[:, None, :] == gists[None, :, :]).sum(axis=2) >= weights.SAME_GIST
+        return np.asarray(same_name & foreign & alike)
     vectors = index.vectors.of(tools)
     likeness = vectors @ vectors.T
-    return (same_name & (likeness > weights.NAMESAKE_LIKENESS)) | (foreign & (likeness > weights.COPY_LIKENESS))
+    copies: NDArray[np.bool_] = (same_name & (likeness > weights.NAMESAKE_LIKENESS)) | (
+        foreign & (likeness > weights.COPY_LIKENESS)
+    )
+    return copies

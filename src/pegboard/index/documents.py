@@ -86,7 +86,7 @@ def content_of(tool: Tool) -> int:
     ours = "\0".join((tool.fingerprint, tool.server, *tool.tags, "", *tool.scopes, "", *tool.aliases))
     state = hashlib.blake2b(ours.encode("utf-8", "surrogatepass"), digest_size=8)
     if not tool.fingerprint:
-        state.update(tool.definition)
+        state.update(b"\0".join((tool.name.encode("utf-8", "surrogatepass"), tool.definition)))
     return int.from_bytes(state.digest(), "little")
 
 

@@ -144,7 +144,7 @@ def _query(row: Json, path: Path, line: int) -> Query:
     if not isinstance(groups, list) or not groups:
         groups = [[name] for name in relevant] if isinstance(relevant, list) else None
     if not groups or not all(
-        isinstance(group, list) and all(isinstance(each, str) for each in group) for group in groups
+        isinstance(group, list) and group and all(isinstance(each, str) for each in group) for group in groups
     ):
         raise EvaluationError(f"{path}:{line}: a query needs `groups` or `relevant`, lists of tools' ids.")
     return Query(text, tuple(tuple(group) for group in groups))
@@ -189,6 +189,8 @@ def _rows(path: Path) -> Iterable[tuple[int, Json]]:
 def _row(line: bytes, path: Path, number: int) -> Json:
     try:
         row = msgspec.json.decode(line)
+    except RecursionError:
+        raise EvaluationError(f"{path}:{number}: this line is nested too deeply.") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise EvaluationError(f"{path}:{number}: this line is not JSON: {error}") from None
     if not isinstance(row, dict):

@@ -5,7 +5,7 @@ Above: `finder`, `keeper`. Below: `rank`, `diversify`, `confidence`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 import msgspec
@@ -17,7 +17,7 @@ from pegboard.index.diversify import Shown, pick
 from pegboard.index.documents import FIELDS
 from pegboard.index.intent import Intent
 from pegboard.index.parts import Parts
-from pegboard.index.rank import Candidates, Sought, candidates
+from pegboard.index.rank import Candidates, Field, Sought, candidates
 from pegboard.types import Answer, Hit, Match
 
 Mask = NDArray[np.bool_]
@@ -37,6 +37,8 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     """How many places a server may hold at most, by its number; those not named, all."""
     lift: Callable[[str], float] | None = None
     """What a tool's record adds to its score, by public name."""
+    first: str = ""
+    """Public name of a tool that stands first, whatever its score."""
     always: bool = False
     """Give the best there is, even if nothing fits."""
 
@@ -52,18 +54,23 @@ class Index:
         if not self.parts.about.tools:
             return Answer()
         allowed = self._with_demanded(intent, wanted.allowed)
-        found, ranked = candidates(self.parts, intent, vectors, allowed)
+        first = self._number(wanted.first)
+        field = Field(allowed=allowed, limited=tuple(wanted.slots or ()), always=first)
+        found, ranked = candidates(self.parts, intent, vectors, field)
         if not len(ranked.tools):
             return Answer(nearest_servers=self._any_servers(allowed))
         order, lifts = self._order(ranked, wanted.lift)
         sure = confidences(ranked, self.parts.about.embedder if vectors is not None else "")
+        if first >= 0:
+            sure[ranked.tools == first] = 1.0
+            order = np.concatenate((order[ranked.tools[order] == first], order[ranked.tools[order] != first]))
         if not wanted.always and float(sure[order[:CONSIDERED]].max()) < FITS and not intent.demanded:
             return Answer(nearest_servers=self._servers(ranked.tools[order], ranked.score[order], NEAREST_SERVERS))
         if not wanted.always and not intent.demanded:
             order = order[sure[order] >= HOPELESS]
-        shown = pick(self.parts, ranked.tools[order], wanted.limit, wanted.slots)
+        shown = pick(self.parts, ranked.tools[order], wanted.limit, wanted.slots, first_stays=first >= 0)
         hits = tuple(self._hit(each, order, ranked, found, sure, lifts) for each in shown)
-        return Answer(hits=hits, nearest_servers=tuple(dict.fromkeys(hit.server for hit in hits))[:NEAREST_SERVERS])
+        return Answer(hits=hits, nearest_servers=servers_of(hits))
 
     def route(
         self, intent: Intent, vectors: NDArray[np.float32] | None, limit: int, allowed: Mask | None = None
@@ -71,7 +78,7 @@ class Index:
         """The servers that can best do it."""
         if not self.parts.about.tools:
             return ()
-        _, ranked = candidates(self.parts, intent, vectors, self._with_demanded(intent, allowed))
+        _, ranked = candidates(self.parts, intent, vectors, Field(allowed=self._with_demanded(intent, allowed)))
         order, _ = self._order(ranked, None)
         return self._servers(ranked.tools[order], ranked.score[order], limit)
 
@@ -90,12 +97,31 @@ class Index:
         if not intent.demanded:
             return allowed
         mask = np.ones(self.parts.about.tools, np.bool_) if allowed is None else allowed.copy()
-        for number in self.parts.vocabulary.numbers(intent.demanded):
+        for demand in intent.demanded:
+            if not demand.is_common:  # texts are not indexed by those: whoever has the texts looks for them
+                mask &= np.logical_or.reduce([self._having(terms) for terms in demand.ways] or [np.zeros_like(mask)])
+        return mask
+
+    def _having(self, terms: tuple[str, ...]) -> Mask:
+        """Which tools have all of these terms."""
+        mask = np.ones(self.parts.about.tools, np.bool_)
+        for number in self.parts.vocabulary.numbers(terms):
             having = np.zeros_like(mask)
             if number >= 0:
                 having[self.parts.postings.tool[self.parts.postings.of(number)]] = True
             mask &= having
         return mask
+
+    def _number(self, name: str) -> int:
+        """The place of the tool of this public name; -1 when it is not in this index."""
+        if not name:
+            return -1
+        wanted, facts = name.encode("utf-8", "surrogatepass"), self.parts.facts
+        for tool in np.flatnonzero(np.diff(facts.name_start) == len(wanted)).tolist():
+            start = int(facts.name_start[tool])
+            if facts.names[start : start + len(wanted)].tobytes() == wanted:
+                return int(tool)
+        return -1
 
     def _order(
         self, ranked: Candidates, lift: Callable[[str], float] | None
@@ -133,6 +159,7 @@ class Index:
         facts, tool = self.parts.facts, int(ranked.tools[at])
         return Hit(
             name=facts.name(tool),
+            exact=bool(sure[at] == 1.0),
             server=self.parts.about.servers[int(facts.server[tool])],
             confidence=round(float(sure[at]), 3),
             also=tuple(facts.name(int(ranked.tools[order[copy]])) for copy in shown.copies),
@@ -159,6 +186,11 @@ class Index:
 @lru_cache(maxsize=1024)
 def _fields(bits: int) -> tuple[str, ...]:
     return tuple(field for number, field in enumerate(FIELDS) if bits & 1 << number)
+
+
+def servers_of(hits: Sequence[Hit]) -> tuple[str, ...]:
+    """The servers of the first hits, each once."""
+    return tuple(dict.fromkeys(hit.server for hit in hits))[:NEAREST_SERVERS]
 
 
 def slots_of(share: float, limit: int) -> int:

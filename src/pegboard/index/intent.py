@@ -6,11 +6,12 @@ Above: `rank`, `index`. Below: `text`, `verbs`. No tool is known here.
 from __future__ import annotations
 
 import re
+from collections import Counter
 
 import msgspec
 
 from pegboard.index import weights
-from pegboard.index.text import WHOLE, fold, stem, terms
+from pegboard.index.text import STOP_WORDS, WHOLE, brand_parts, fold, spoken, stem, terms, words
 from pegboard.index.thesaurus import in_english, same_as
 from pegboard.index.verbs import ALL, kinds_in
 
@@ -29,8 +30,10 @@ _ADDRESS = r"(?:https?|ftp)://\S+|www\.\S+"
 _MAIL = r"[\w.+-]{1,64}@[\w-]{1,64}\.[\w.]{1,64}"
 _PATH = rf"(?<![\w/])(?:\.{{0,2}}/|~/|[A-Za-z]:[\\/])[\w.\-/\\{{}}]+|\b[\w\-/]{{1,200}}\.(?:{_FILE_ENDINGS})\b"
 _QUOTED = r'"[^"]{1,400}"|“[^”]{1,400}”|‘[^’]{1,400}’|«[^»]{1,400}»|(?<!\w)\'[^\'\n]{1,200}\'(?!\w)|`[^`]{1,400}`'
-_CODE = r"[#$@][\w\-]+|\b[A-Za-z]*\d[\w\-.:/]*|[-+]?\d[\d.,:/\-]*"
-_LITERAL = re.compile(f"{_ADDRESS}|{_MAIL}|{_PATH}|{_QUOTED}|{_CODE}")
+_CODE = r"[#$@][\w\-]+|\b[A-Za-z]*\d[\w\-.:/]*|(?:(?<!\w)[-+])?\d[\d.,:/\-]*"
+# None begins inside a word, and none is a plain word: not to try there halves the time that a long query takes.
+_MAY_BEGIN = r"(?:(?<![A-Za-z])|(?![A-Za-z]))(?=[^\w\s]|\w*[\d.@:/\\+\-])"
+_LITERAL = re.compile(f"{_MAY_BEGIN}(?:{_ADDRESS}|{_MAIL}|{_PATH}|{_QUOTED}|{_CODE})")
 _KINDS = (
     (re.compile(_ADDRESS), "url"),
     (re.compile(_MAIL), "email"),
@@ -59,15 +62,14 @@ _IDIOMS = (
 """Turns of phrase whose words taken one by one mean something else, each with a quick sign that it may be there."""
 _VERBS = f"{'|'.join(ALL)}|{_MORE_VERBS}"
 _STEP = re.compile(
-    r"(?<=[.!?;])\s+|[\n。！？；]+|;\s*|，"
+    r"(?=[\s,;。！？；，])(?:(?<=[.!?;])\s+|[\n。！？；]+|;\s*|，"
     r"|,?\s+(?:and then|then|after that|and also|also|additionally|next|finally|afterwards|as well as)\s+"
-    rf"|,?\s+and\s+(?=(?:{_VERBS})\b)|,\s+and\s+|,\s+(?=(?:{_VERBS})\b)",
+    rf"|,?\s+and\s+(?=(?:{_VERBS})\b)|,\s+and\s+|,\s+(?=(?:{_VERBS})\b))",
     re.IGNORECASE,
 )
 
 
-_SPACES = re.compile(r"\s+")
-"""Made one before anything looks for steps, which would try each run of blanks from each of its places."""
+_SPACES = re.compile(r"\s{2,}|[^\S \n]")
 
 
 class Word(msgspec.Struct, frozen=True):
@@ -77,7 +79,19 @@ class Word(msgspec.Struct, frozen=True):
     weight: float
     clauses: int = 0
     asked: bool = True
-    """False for what is inside a literal."""
+    """False for what is inside a literal, or only stands for a word or is a part of it: it may be missing."""
+
+
+class Demand(msgspec.Struct, frozen=True):
+    """A word that a tool must have, and the terms by which it does: all those of one of the alternatives."""
+
+    word: str
+    ways: tuple[tuple[str, ...], ...]
+
+    @property
+    def is_common(self) -> bool:
+        """Whether it is one of the words that texts are not indexed by."""
+        return self.word in STOP_WORDS
 
 
 class Intent(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,8 +100,8 @@ class Intent(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     selected: tuple[str, ...] = ()
     """Exact names that `select:` asks for."""
-    demanded: tuple[str, ...] = ()
-    """Terms that a tool must have: `+word`."""
+    demanded: tuple[Demand, ...] = ()
+    """What a tool must have: `+word`."""
     words: tuple[Word, ...] = ()
     clauses: tuple[str, ...] = ()
     """The steps of a task that has several; none when it has one."""
@@ -98,17 +112,17 @@ class Intent(msgspec.Struct, frozen=True, kw_only=True):
 
 def understand(query: str) -> Intent:
     """The query taken apart. Any text will do: nothing here fails, and the work is bounded."""
-    text = _SPACES.sub(lambda run: "\n" if "\n" in run.group() else " ", fold(query[:LONGEST])).strip()
-    if text[: len(SELECT)].lower() == SELECT:
-        names = (name.strip() for name in text[len(SELECT) :].split(","))
-        return Intent(text=text, selected=tuple(dict.fromkeys(name for name in names if name)))
-    demanded = tuple(dict.fromkeys(term for word in _DEMANDED.findall(text) for term in _parts(word)))
+    if query.lstrip()[: len(SELECT)].lower() == SELECT:
+        names = (name.strip() for name in query.lstrip()[len(SELECT) : LONGEST].split(","))
+        return Intent(text=query[:LONGEST], selected=tuple(dict.fromkeys(name for name in names if name)))
+    text = _with_single_spaces(fold(query[:LONGEST])[:LONGEST]).strip()
+    demanded = tuple(dict.fromkeys(_demand(word) for word in _DEMANDED.findall(text)))
     text = _DEMANDED.sub(lambda match: match.group(1), text)
     for hint, idiom, plain in _IDIOMS:
         if hint in text:
             text = idiom.sub(plain, text)
     core, literals = _parted(text)
-    kinds = dict.fromkeys(kind for each in literals for pattern, kind in _KINDS if pattern.search(each))
+    kinds = dict.fromkeys(kind for each in literals if (kind := _kind_of(each)))
     steps = _steps(core)
     english = in_english(core)
     said = terms(core)
@@ -131,11 +145,26 @@ def _parted(text: str) -> tuple[str, list[str]]:
         literals.append(match.group())
         return " "
 
-    return _LITERAL.sub(take, text), literals
+    return _with_single_spaces(_LITERAL.sub(take, text)), literals
 
 
-def _parts(word: str) -> list[str]:
-    return [term for term in terms(word, keep_stop_words=True) if not term.startswith(WHOLE)]
+def _with_single_spaces(text: str) -> str:
+    """For whatever looks for steps would try each run of blanks from each of its places."""
+    return _SPACES.sub(lambda run: "\n" if "\n" in run.group() else " ", text)
+
+
+def _kind_of(literal: str) -> str:
+    """What a literal speaks of: a path of files, an address of pages."""
+    return next((kind for pattern, kind in _KINDS if pattern.search(literal)), "")
+
+
+def _demand(word: str) -> Demand:
+    """What `+word` asks a tool to have: all parts of it, or the product it is the name of."""
+    every, parts = terms(word), words(word, keep_stop_words=True)
+    # Texts are not indexed by the `in` of `sign-in`: there it is found whole or not at all.
+    whole = [term for term in every if term.startswith(WHOLE)] if parts != words(word) else []
+    brand = [term for term in every if not term.startswith(WHOLE) and term not in parts]
+    return Demand(spoken(word).lower(), tuple(tuple(each) for each in (parts, whole, brand) if each))
 
 
 def _steps(core: str) -> dict[str, list[str]]:
@@ -153,13 +182,18 @@ def _words(
     weighed: dict[str, float] = {}
     for term in said:
         weighed[term] = weighed.get(term, 1.0 - weights.REPEATED) + weights.REPEATED
+    times = Counter(said)  # in products' names and elsewhere
+    said_in_brands = {part for part, number in Counter(brand_parts(core)).items() if number == times[part]}
+    weighed |= dict.fromkeys(said_in_brands, weights.BRAND_PART)
     where: dict[str, int] = {}
     for number, step in enumerate(steps):
         for term in step:
             where[term] = where.get(term, 0) | 1 << number
     for kind in kinds:
         weighed.setdefault(stem(kind), weights.KIND)
-    found = [Word(term, weight, where.get(term, 0)) for term, weight in weighed.items()]
+    found = [
+        Word(term, weight, where.get(term, 0), asked=term not in said_in_brands) for term, weight in weighed.items()
+    ]
     found += _synonyms(weighed, where)
     quoted = dict.fromkeys(term for literal in literals for term in terms(literal))
     found += [Word(term, weights.LITERAL, asked=False) for term in quoted if term not in weighed]

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from pegboard.catalog.naming import by_bare_name
 from pegboard.errors import EvaluationError
 from pegboard.index.evaluate import places_of
 from pegboard.types import Answer, Tool
@@ -105,9 +106,7 @@ async def run(
     cases: Sequence[Case], search: Callable[[str, int], Awaitable[Answer]], tools: Mapping[str, Tool]
 ) -> Report:
     """Asks every intent. Names may be public or bare; one that no tool has is an error, lest it fail for ever."""
-    bare: dict[str, list[str]] = {}
-    for tool in tools.values():
-        bare.setdefault(tool.name, []).append(tool.public_name)
+    bare = by_bare_name(tools.values())
     verdicts = []
     for case in cases:
         groups = [[name for each in group for name in _public(each, tools, bare, case)] for group in case.groups]
@@ -119,9 +118,9 @@ async def run(
     return Report(tuple(verdicts))
 
 
-def _public(name: str, tools: Mapping[str, Tool], bare: Mapping[str, list[str]], case: Case) -> list[str]:
+def _public(name: str, tools: Mapping[str, Tool], bare: Mapping[str, list[Tool]], case: Case) -> list[str]:
     if name in tools:
         return [name]
     if name in bare:
-        return bare[name]
+        return [tool.public_name for tool in bare[name]]
     raise EvaluationError(f"The intent {case.ask!r} names the tool {name!r}, which no server has.")

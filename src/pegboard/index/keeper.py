@@ -36,6 +36,8 @@ class Built(msgspec.Struct, frozen=True, kw_only=True):
     read: int = 0
     """Tools whose texts were read."""
     embedded: int = 0
+    kept: bool = True
+    """Whether it could be written to its file."""
     by_words: str = ""
     """Why it has no vectors, although there is an embedder."""
     warnings: tuple[str, ...] = ()
@@ -78,13 +80,13 @@ class IndexKeeper:
         vectors, by_words = None, ""
         if self.embedder is not None:
             try:
-                vectors = await self._embed(work)
+                vectors = await embedded(work, self.embedder, self._on_progress)
                 if _of_another_model(work, vectors):
                     work = await asyncio.to_thread(plan, tools.values(), self.identity)
-                    vectors = await self._embed(work)
+                    vectors = await embedded(work, self.embedder, self._on_progress)
             except EmbedderError as error:
                 by_words = f"tools are found by words alone: {error.message}"
-        warnings = [by_words] if by_words else []
+        warnings, kept = [by_words] if by_words else [], True
         self._on_progress("indexing", 0, 1)
         parts = await asyncio.to_thread(assemble, work, catalog=catalog, embedder=self.identity, vectors=vectors)
         self._on_progress("indexing", 1, 1)
@@ -95,11 +97,13 @@ class IndexKeeper:
                 index = self._mapped(index)
             # Else the file is worth more as it is: its vectors are there when the embedder is again.
         except OSError as error:
+            kept = False
             warnings.append(f"index not kept: {self.path} cannot be written: {error.strerror or error}")
         return Built(
             index=index,
             read=len(work.unread),
             embedded=len(work.unembedded) if vectors is not None else 0,
+            kept=kept,
             by_words=by_words,
             warnings=tuple(warnings),
         )
@@ -116,19 +120,20 @@ class IndexKeeper:
         kept, _ = self.open()
         return kept if kept is not None and kept.parts.about == index.parts.about else index
 
-    async def _embed(self, work: Plan) -> NDArray[np.float32]:
-        assert self.embedder is not None
-        texts = await asyncio.to_thread(texts_to_embed, work)
-        parts = []
-        for at in range(0, len(texts), BATCH):
-            self._on_progress("embedding", at, len(texts))
-            parts.append(await self.embedder.embed(texts[at : at + BATCH]))
-            await asyncio.sleep(0)  # an embedder that never waits must not hold up the loop for the whole build
-        self._on_progress("embedding", len(texts), len(texts))
-        if parts:
-            return np.concatenate(parts)
-        width = work.previous.vectors.rows.shape[1] if work.previous and work.previous.vectors else 1
-        return np.empty((0, width), np.float32)
+
+async def embedded(work: Plan, embedder: Embedder, on_progress: OnProgress) -> NDArray[np.float32]:
+    """The vectors of what the plan has not embedded, batch by batch."""
+    texts = await asyncio.to_thread(texts_to_embed, work)
+    parts = []
+    for at in range(0, len(texts), BATCH):
+        on_progress("embedding", at, len(texts))
+        parts.append(await embedder.embed(texts[at : at + BATCH]))
+        await asyncio.sleep(0)  # an embedder that never waits must not hold up the loop for the whole build
+    on_progress("embedding", len(texts), len(texts))
+    if parts:
+        return np.concatenate(parts)
+    width = work.previous.vectors.rows.shape[1] if work.previous and work.previous.vectors else 1
+    return np.empty((0, width), np.float32)
 
 
 def _of_another_model(work: Plan, fresh: NDArray[np.float32]) -> bool:

@@ -20,6 +20,7 @@ from pegboard.index.narrow import Narrow
 from pegboard.types import Answer, Priors
 
 REBUILDING = "the index is being rebuilt; tools that came or changed just now may be missing"
+MOST_WARNINGS = 20
 REST_SECONDS = 300.0
 """How long after its embedder failed a build is not tried again."""
 
@@ -42,15 +43,19 @@ class LiveIndex:
         self.warnings: list[str] = []
         self._index: Index | None = None
         self._opened = False
+        self._closed = False
         self._serving: tuple[str, Index, Mapping[str, Priors], Finder] | None = None
         self._building: tuple[str, asyncio.Task[Built]] | None = None
+        """The newest catalog that is built or to be built, and who does it."""
+        self._running: asyncio.Task[Built] | None = None
+        self._tasks: set[asyncio.Task[Built]] = set()
         self._by_words: tuple[str, float] | None = None
         """Why the latest build had to do without its embedder, and when that was."""
 
     async def search(self, catalog: Catalog, query: str, terms: Terms = Terms()) -> Answer:
         """The tools that can do what the query says."""
         finder = await self._finder(catalog)
-        note = self._note(catalog)
+        note = self._note(catalog, finder.index)
         answer = await finder.search(query, terms)
         return msgspec.structs.replace(answer, notes=(*answer.notes, note)) if note else answer
 
@@ -64,22 +69,15 @@ class LiveIndex:
         await self._open()
         if self._keeper.current(self._index, catalog.version):
             return None
-        task = self._build(catalog)
-        while True:
-            try:
-                # Shielded: whoever stops waiting does not stop what others wait for.
-                return await asyncio.shield(task)
-            except asyncio.CancelledError:
-                newest, me = self._building, asyncio.current_task()
-                if newest is None or newest[1] is task or not task.cancelled() or (me is not None and me.cancelling()):
-                    raise
-                task = newest[1]  # the catalog changed meanwhile, and its build took over
+        # Shielded: whoever stops waiting does not stop what others wait for.
+        return await asyncio.shield(self._build(catalog))
 
     async def close(self) -> None:
         """Stops building; what is in the file stays."""
-        if self._building is not None:
-            self._building[1].cancel()
-            await asyncio.gather(self._building[1], return_exceptions=True)
+        self._closed = True
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _open(self) -> None:
         if self._opened:
@@ -87,7 +85,7 @@ class LiveIndex:
         index, warning = await asyncio.to_thread(self._keeper.open)
         if not self._opened:  # of several who ask at once, the first
             self._opened, self._index = True, index
-            self.warnings += [warning] if warning else []
+            self._warn(*([warning] if warning else []))
 
     async def _finder(self, catalog: Catalog) -> Finder:
         await self._open()
@@ -101,25 +99,43 @@ class LiveIndex:
         known = self._serving
         if known and known[0] == catalog.version and known[1] is index and known[2] is self.priors:
             return known[3]
-        finder = self._new_finder(catalog.tools, index, priors=self.priors)
+        current = index.parts.about.catalog == catalog.version
+        make = partial(self._new_finder, catalog.tools, index, priors=self.priors, current=current)
+        # Of an older index every name is looked up: for a large one that takes its time.
+        finder = make() if current else await asyncio.to_thread(make)
         self._serving = (catalog.version, index, self.priors, finder)
         return finder
 
-    def _note(self, catalog: Catalog) -> str:
+    def _note(self, catalog: Catalog, index: Index) -> str:
         """What there is to say of the index that serves."""
-        if self._keeper.current(self._index, catalog.version):
+        if self._keeper.current(index, catalog.version):
             return ""
-        same = self._index is not None and self._index.parts.about.catalog == catalog.version
+        same = index.parts.about.catalog == catalog.version
         return self._by_words[0] if same and self._by_words is not None else REBUILDING
 
     def _build(self, catalog: Catalog) -> asyncio.Task[Built]:
+        """The build that serves this catalog: under way, or next. One is never cut short by the next:
+        a catalog that changes often would else never be indexed."""
         if self._building is not None and self._building[0] == catalog.version and not self._is_to_try_again:
             return self._building[1]
-        if self._building is not None:
-            self._building[1].cancel()
-        task = asyncio.create_task(self._swap_in(catalog), name="pegboard index")
+        task = asyncio.create_task(self._swap_in(catalog, self._running), name="pegboard index")
         self._building = (catalog.version, task)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        if self._closed:
+            task.cancel()  # whoever was still asking then is told like those who waited
         return task
+
+    def _ended(self, task: asyncio.Task[Built]) -> None:
+        self._tasks.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            self._warn(f"the index could not be built: {type(error).__name__}: {error}")
+
+    def _warn(self, *warnings: str) -> None:
+        """Once each: what fails every five minutes is no news after the first time."""
+        self.warnings += [each for each in dict.fromkeys(warnings) if each not in self.warnings][:MOST_WARNINGS]
+        del self.warnings[:-MOST_WARNINGS]
 
     @property
     def _is_to_try_again(self) -> bool:
@@ -132,9 +148,15 @@ class LiveIndex:
         task = self._building[1] if self._building else None
         return task is not None and task.done() and (task.cancelled() or task.exception() is not None)
 
-    async def _swap_in(self, catalog: Catalog) -> Built:
+    async def _swap_in(self, catalog: Catalog, running: asyncio.Task[Built] | None) -> Built:
+        if running is not None and not running.done():
+            await asyncio.wait([running])
+        this, newest = asyncio.current_task(), self._building
+        if newest is not None and newest[1] is not this:
+            return await asyncio.shield(newest[1])  # the catalog changed again meanwhile, if only there and back
+        self._running = this
         built = await self._keeper.build(catalog.tools, catalog.version, self._index)
         self._index = built.index
         self._by_words = (built.by_words, monotonic()) if built.by_words else None
-        self.warnings += built.warnings
+        self._warn(*built.warnings)
         return built

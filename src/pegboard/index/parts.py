@@ -16,7 +16,7 @@ from pegboard.index.postings import Postings
 from pegboard.index.vectors import Vectors
 from pegboard.index.vocabulary import Vocabulary
 
-FORMAT = 1
+FORMAT = 3
 """Raised whenever older files would be misread, or would rank differently."""
 
 
@@ -45,6 +45,10 @@ class Facts(msgspec.Struct, frozen=True):
     """documents.content_of: what is equal need not be read again."""
     namesake: NDArray[np.uint64]
     """Equal for tools whose own names have the same words."""
+    spelling: NDArray[np.uint64]
+    """Equal for tools whose own names have the same words, endings and all, in the same order."""
+    gist: NDArray[np.uint8]
+    """A sketch of the description's words; the more columns are equal, the more alike two descriptions are."""
     verb: NDArray[np.uint8]
     name_mass: NDArray[np.float32]
     """Rarity of all words in the tool's own name, added up."""

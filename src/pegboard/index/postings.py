@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from pegboard.index import weights
 from pegboard.index.documents import FIELDS, NAME, SERVER, Document
-from pegboard.index.text import WHOLE, terms
+from pegboard.index.text import WHOLE, brand_parts, terms
 
 NAME_BIT, SERVER_BIT = 1 << NAME, 1 << SERVER
 WHOLE_BIT = 1 << len(FIELDS)
@@ -75,7 +75,7 @@ def _strengths(document: Document) -> dict[str, tuple[float, int]]:
     for field, text in enumerate(document.texts):
         if not text:
             continue
-        every = terms(text, keep_stop_words=field in _KEEPS_STOP_WORDS)
+        every = _terms_in(field, text)
         length = 1 - weights.LENGTH_PULL + weights.LENGTH_PULL * len(every) / weights.FIELD_LENGTH[field]
         unit = weights.FIELD_WEIGHT[field] / length
         counts: dict[str, int] = {}
@@ -85,6 +85,15 @@ def _strengths(document: Document) -> dict[str, tuple[float, int]]:
             strength, where = found.get(each, (0.0, 0))
             found[each] = (strength + unit * min(count, weights.MOST_REPEATS), where | 1 << field)
     return found
+
+
+def _terms_in(field: int, text: str) -> list[str]:
+    every = terms(text, keep_stop_words=field in _KEEPS_STOP_WORDS, brands=field != NAME)
+    if field != SERVER:
+        return every
+    # Who says `GitHub` names the server `GitHub`, `git` does not name a part of it.
+    parts = brand_parts(text)
+    return [term for term in every if term not in parts] if parts else every
 
 
 def invert(parts: Sequence[Rows], terms_total: int, tools_total: int) -> Postings:

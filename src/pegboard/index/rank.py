@@ -6,6 +6,8 @@ nearest clusters, and re-ranking looks at a hundred candidates. Above: `index`. 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
@@ -113,17 +115,40 @@ def _commonest(index: Parts, near: list[int]) -> int:
     return max(near, key=lambda each: (index.postings.start[each + 1] - index.postings.start[each], -each), default=-1)
 
 
+class Field(msgspec.Struct, frozen=True, kw_only=True):
+    """Who may become a candidate."""
+
+    allowed: NDArray[np.bool_] | None = None
+    """Leaves out tools before anything is ranked."""
+    limited: tuple[int, ...] = ()
+    """Servers that may hold a few places only, and so must not take those of all candidates."""
+    always: int = -1
+    """A tool that is one in any case."""
+
+
 def candidates(
-    index: Parts, intent: Intent, queries: Floats | None, allowed: NDArray[np.bool_] | None = None
+    index: Parts, intent: Intent, queries: Floats | None, field: Field = Field()
 ) -> tuple[Sought, Candidates]:
     """The best tools for the intent and the parts of their scores, in no order.
 
-    `queries` are the vectors of `intent.embedded`; `allowed` leaves out tools before anything is ranked.
+    `queries` are the vectors of `intent.embedded`.
     """
     found = sought(index, intent)
     gathered = _gathered(index.postings, found)
     vectors = _query_vectors(queries) if index.vectors is not None and queries is not None else None
-    tools = _shortlist(index, found, gathered, vectors, allowed)
+    tools = _shortlist(index, found, gathered, vectors, field.allowed)
+    newest = tools
+    for last in (False, True):
+        crowds = _crowds(index, newest, field.limited)
+        if not crowds:
+            break
+        # Where one crowd makes way for the next, all make way.
+        others = ~np.isin(index.facts.server, field.limited if last else crowds)
+        allowed = others if field.allowed is None else others & field.allowed
+        newest = _shortlist(index, found, gathered, vectors, allowed)
+        tools = np.union1d(tools, newest)
+    if field.always >= 0:
+        tools = np.union1d(tools, np.array([field.always], np.int32))
     matches = _matches(index, found, gathered, tools)
     return found, _scored(index, intent, found, vectors, tools, matches)
 
@@ -146,6 +171,16 @@ def _gathered(postings: Postings, found: Sought) -> Gathered | None:
         np.concatenate([postings.fields[part] for part in parts]),
         np.arange(len(parts)).repeat(sizes),
     )
+
+
+def _crowds(index: Parts, tools: NDArray[np.int32], limited: tuple[int, ...]) -> Sequence[int]:
+    """The servers of limited trust that took so many places, alone or together, that others may have been left out."""
+    if not limited or len(tools) < weights.CANDIDATES:
+        return ()
+    servers = index.facts.server[tools]
+    held, places = np.unique(servers[np.isin(servers, limited)], return_counts=True)
+    crowds: list[int] = held[places > weights.CROWD].tolist()
+    return crowds or (limited if int(places.sum()) > weights.CROWD else ())
 
 
 # ── which tools to look at ───────────────────────────────────────────────────────────────────────────────────────────
@@ -251,7 +286,7 @@ def _scored(
     clause = _best_clause(index, found, worth, likenesses, vectors, fused)
     rarity = index.statistics.rarity[found.terms] if found.terms else np.empty(0, np.float32)
     name = _covered(matched, rarity, NAME_BIT, index.facts.name_mass[tools])
-    server = _covered(matched, rarity, SERVER_BIT, index.facts.server_mass[tools])
+    server = _covered(matched, np.where(found.asked, rarity, 0), SERVER_BIT, index.facts.server_mass[tools])
     asked = np.where(found.asked, found.gain, 0)
     plain = (matched & WHOLE_BIT) == 0
     query = ((matched > 0) & plain).T.astype(np.float32) @ asked / np.float32(max(found.total, _TINY))

@@ -13,33 +13,43 @@ from string import ascii_lowercase
 SHORTEST, LONGEST = 4, 20
 _SHORTEST_TO_CHANGE = 5
 """Letters are added, dropped or exchanged only in longer words; in shorter ones they may have changed places."""
-MOST = 8
+COMMON = 6000
+"""Words commoner than this may be meant although no tool says them; the next ones only if one does."""
+FAIRLY_COMMON = 20_000
+MOST = 4
 """Words of one query that are looked at."""
 
-_WORD = re.compile(r"(?<![\w@#/.\-+])[a-z]{4,20}(?![\w@/])")
+_WORD = re.compile(r"(?<!\S)\+[^\W\d_]\S*|(?<![\w@#/.\-+])[a-z]{4,20}(?![\w@/])")
 
 Frequency = Callable[[str], int | None]
 """How common a word is (0 the most), or None when it is no word."""
 
 
 def mended(text: str, knows: Callable[[str], bool], frequency: Frequency) -> str:
-    """The text with what looks misspelt put right; `knows` says whether some tool has a word."""
+    """The text with what looks misspelt put right; `knows` says whether some tool has a word.
+
+    A rare word that no tool has is not what was meant: `docker` is not `decker`, nor `redis` `reds`.
+    """
     seen = 0
 
     def mend(match: re.Match[str]) -> str:
         nonlocal seen
         word = match.group()
-        if frequency(word) is not None or seen >= MOST or knows(word):
+        if word[0] == "+" or frequency(word) is not None or seen >= MOST or knows(word):
             return word
         seen += 1
-        return _nearest(word, frequency) or word
+        return _nearest(word, knows, frequency) or word
 
     return _WORD.sub(mend, text)
 
 
-def _nearest(word: str, frequency: Frequency) -> str | None:
+def _nearest(word: str, knows: Callable[[str], bool], frequency: Frequency) -> str | None:
     """The commonest word that one slip turns into this one; the first letter is nearly always right."""
-    found = {each: place for each in _one_slip_from(word) if (place := frequency(each)) is not None}
+    found = {
+        each: place
+        for each in _one_slip_from(word)
+        if (place := frequency(each)) is not None and (place < COMMON or (place < FAIRLY_COMMON and knows(each)))
+    }
     return min(found, key=lambda each: (found[each], each), default=None)
 
 

@@ -14,9 +14,20 @@ from typing import Any
 # An identifier or a word: parts joined by what programmers join names with.
 TOKEN = re.compile(r"[^\W_]+(?:[_\-./:][^\W_]+)*")
 PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+|[^\W\d_A-Za-z]+")
+# Vowel signs of Indic scripts, Thai and their neighbours are no letters to `\w`, but belong to the word.
+_SIGNS = "\u0900-\u0963\u0971-\u0dff\u0e01-\u0e3a\u0e40-\u0e4e\u0e80-\u0ecd\u0f71-\u0fbc\u1000-\u103f\u1780-\u17d3"
+_LETTER = rf"(?:[^\W_]|[{_SIGNS}])"
+_WIDE_TOKEN = re.compile(rf"{_LETTER}+(?:[_\-./:]{_LETTER}+)*")
+_WIDE_PART = re.compile(rf"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+|(?:[^\W\d_A-Za-z]|[{_SIGNS}])+")
 # Han, kana and Hangul: written without spaces, or with particles grown on to the words.
-UNSPACED = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+|[\u30a0-\u30ff]+|[\u3040-\u309f]+|[\uac00-\ud7af]+")
+UNSPACED = re.compile(
+    r"[\u3005\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+|[\u30a0-\u30ff]+|[\u3040-\u309f]+|[\uac00-\ud7af]+"
+)
 HIRAGANA = re.compile(r"[\u3040-\u309f]+")
+# `GitHub`, `PostgreSQL`, `YouTube`: names of products, which others write as one word.
+_MAY_BE_BRAND = re.compile(r"[a-z][A-Z]|[A-Z]{2}[a-z]|[^\x00-\x7f]")
+_BRAND = re.compile(r"[A-Z]+[a-z]+[A-Z][A-Za-z]*|[A-Z]{2,}[a-z]+")
+_JOINT = re.compile(r"[_\-./:]")
 WHOLE = "="
 """Marks a term that is a whole identifier, so that `createIssue` and `create_issue` are one and no word is either."""
 
@@ -28,6 +39,7 @@ STOP_WORDS = frozenset(
     you your""".split()  # noqa: SIM905 - a list would hide the words
 )
 _LONGEST_WORD = 64
+_LONGEST_TOKEN = 256
 
 
 def fold(text: str) -> str:
@@ -41,25 +53,49 @@ def fold(text: str) -> str:
 
 def spoken(text: str) -> str:
     """Identifiers as words: `createJiraIssue` becomes `create Jira Issue`."""
-    return " ".join(part for token in TOKEN.findall(fold(text)) for part in PART.findall(token))
+    return " ".join(part for token in _tokens(text) for part in _parts_of(token))
 
 
-def terms(text: str, *, keep_stop_words: bool = False) -> list[str]:
-    """All terms of a text in their order, repetitions included."""
+def terms(text: str, *, keep_stop_words: bool = False, brands: bool = True) -> list[str]:
+    """All terms of a text in their order, repetitions included; `brands` also gives `GitHub` as one word."""
     found: list[str] = []
-    for token in TOKEN.findall(fold(text)):
-        found += _terms_of(token, keep_stop_words)
+    for token in _tokens(text):
+        found += _terms_of(token[:_LONGEST_TOKEN], keep_stop_words, brands)
     return found
 
 
-def words(text: str) -> list[str]:
+def brand_parts(text: str) -> list[str]:
+    """The parts of products' names in a text, which say little by themselves: `git` and `hub` of `GitHub`."""
+    if not _MAY_BE_BRAND.search(text):
+        return []
+    brands = (brand for token in _tokens(text) for brand in _brands_in(token))
+    return [stem(part.lower()[:_LONGEST_WORD]) for brand in brands for part in _parts_of(brand)]
+
+
+def words(text: str, *, keep_stop_words: bool = False) -> list[str]:
     """The terms that are words or parts of identifiers, none that is a whole identifier."""
-    return [term for term in terms(text) if not term.startswith(WHOLE)]
+    return [term for term in terms(text, keep_stop_words=keep_stop_words, brands=False) if not term.startswith(WHOLE)]
+
+
+def _tokens(text: str) -> list[str]:
+    plain = fold(text)
+    found: list[str] = (TOKEN if plain.isascii() else _WIDE_TOKEN).findall(plain)
+    return found
+
+
+def _parts_of(token: str) -> list[str]:
+    found: list[str] = (PART if token.isascii() else _WIDE_PART).findall(token)
+    return found
+
+
+def _brands_in(token: str) -> list[str]:
+    """The products' names in it: two of them in `GitHub/GitLab`."""
+    return [piece for piece in _JOINT.split(token) if _BRAND.fullmatch(piece)]
 
 
 @lru_cache(maxsize=1 << 16)
-def _terms_of(token: str, keep_stop_words: bool) -> tuple[str, ...]:
-    parts = [part.lower() for part in PART.findall(token)]
+def _terms_of(token: str, keep_stop_words: bool, brands: bool) -> tuple[str, ...]:
+    parts = [part.lower() for part in _parts_of(token)]
     found: list[str] = []
     for part in parts:
         if part.isascii():
@@ -69,15 +105,13 @@ def _terms_of(token: str, keep_stop_words: bool) -> tuple[str, ...]:
             found += _terms_beyond_ascii(part)
     if len(parts) > 1 and token.isascii():
         found.append(WHOLE + "".join(parts)[:_LONGEST_WORD])
+        found += [stem(brand.lower()[:_LONGEST_WORD]) for brand in _brands_in(token)] if brands else []
     return tuple(found)
 
 
 def _terms_beyond_ascii(part: str) -> list[str]:
-    runs = UNSPACED.findall(part)
-    if not runs:
-        return [stem(part[:_LONGEST_WORD])]
-    found: list[str] = []
-    for run in runs:
+    found = [stem(spaced[:_LONGEST_WORD]) for spaced in UNSPACED.split(part) if spaced]
+    for run in UNSPACED.findall(part):
         if HIRAGANA.fullmatch(run) and len(run) <= 2:
             continue  # particles and endings
         found += [run[at : at + 2] for at in range(len(run) - 1)] or [run]

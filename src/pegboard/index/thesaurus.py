@@ -6,9 +6,12 @@ few dozen words that requests in other languages are made of, is. Above: `intent
 
 from __future__ import annotations
 
+import re
 from functools import cache
 
 from pegboard.index.text import HIRAGANA, UNSPACED, fold, stem
+
+_WORD = re.compile(r"[^\W\d_]+")
 
 SAME = (
     "issue ticket bug",
@@ -169,7 +172,7 @@ def same_as(term: str) -> tuple[str, ...]:
 def in_english(text: str) -> list[str]:
     """English words for those of other languages in a text, in their order."""
     english = _english()
-    found = [english[word] for word in fold(text).lower().split() if word in english]
+    found = [english[word] for word in _WORD.findall(fold(text).lower()) if word in english]
     if not text.isascii():
         for run in UNSPACED.findall(text):
             if not HIRAGANA.fullmatch(run):

@@ -62,10 +62,14 @@ class Vectors(msgspec.Struct, frozen=True):
         shadow = self.basis @ query
         order = np.argsort(-(self.centroids @ shadow))
         read = int(np.searchsorted(np.cumsum(np.diff(self.cluster_start)[order]), share)) + 1
-        if allowed is not None and int(np.count_nonzero(allowed)) <= share:
-            # As few as are read anyway: all of them, lest none lies in the nearest clusters.
-            rows = np.flatnonzero(allowed[self.tool_of_row])
-            return _best_of(self.tool_of_row[rows], self.sketch[rows] @ shadow, wanted)
+        if allowed is not None:
+            inside = allowed[self.tool_of_row]
+            if int(np.count_nonzero(inside)) <= share:
+                # As few as are read anyway: all of them, lest none lies in the nearest clusters.
+                rows = np.flatnonzero(inside)
+                return _best_of(self.tool_of_row[rows], self.sketch[rows] @ shadow, wanted)
+            before = np.concatenate(([0], np.cumsum(inside)))[self.cluster_start]
+            read = max(read, int(np.searchsorted(np.cumsum(np.diff(before)[order]), wanted)) + 1)
         parts = [slice(int(self.cluster_start[each]), int(self.cluster_start[each + 1])) for each in order[:read]]
         tools = np.concatenate([self.tool_of_row[part] for part in parts])
         likeness = np.concatenate([self.sketch[part] @ shadow for part in parts])

@@ -20,6 +20,8 @@ KIND = 0.5
 MISSPELT = 0.6
 SYNONYM = 0.25
 """Weight of words that stand for one that was asked."""
+BRAND_PART = 0.25
+"""Weight of `git` in a query that says `GitHub`."""
 REPEATED = 0.3
 """What each repetition of a word in the query adds."""
 
@@ -38,10 +40,14 @@ CLAUSE = 0.5
 """Share of the best clause's score where a task has several."""
 
 CANDIDATES = 100
+CROWD = 20
+"""Candidates of servers of limited trust from which on others are looked for besides."""
 
 # ── which results are copies of each other ───────────────────────────────────────────────────────────────────────────
 
 COPY_LIKENESS = 0.95
 NAMESAKE_LIKENESS = 0.85
+SAME_GIST = 5
+"""Equal columns of two descriptions' sketches, of eight, that make namesakes copies where there are no vectors."""
 FEW = 200
 """Where filters leave no more tools than this, all of them are candidates."""

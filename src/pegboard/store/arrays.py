@@ -104,7 +104,10 @@ def _header_of(content: mmap.mmap, path: Path) -> tuple[_Header, int]:
 
 
 def _array_of(content: mmap.mmap, place: _Place, start: int, path: Path) -> NDArray[Any]:
-    dtype = np.dtype(place.dtype)
+    try:
+        dtype = np.dtype(place.dtype)
+    except TypeError:
+        raise IndexDamaged(f"{path}: {place.name} is of a kind that is not known.") from None
     count = int(np.prod(place.shape, dtype=np.int64))
     fits = place.at >= 0 and start + place.at + place.size <= len(content)
     if dtype.kind not in _KINDS or count * dtype.itemsize != place.size or not fits:

@@ -42,11 +42,12 @@ OFFICE = {
 
 
 def tool(name: str, description: str = "", server: str = "github", **more: Any) -> Tool:
-    """One tool of one server. `schema`, `meta` and `title` go into its definition, the rest is the configuration's."""
+    """One tool of one server. The schema, meta, annotations and title go into its definition."""
     definition: Json = {"name": name, "description": description, "inputSchema": more.pop("schema", {"type": "object"})}
     title = more.pop("title", "")
     definition |= {"title": title} if title else {}
     definition |= {"_meta": more.pop("meta")} if "meta" in more else {}
+    definition |= {"annotations": more.pop("annotations")} if "annotations" in more else {}
     encoded = canonical(definition)
     return Tool(
         server=server,

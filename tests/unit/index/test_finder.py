@@ -361,7 +361,10 @@ def test_a_tool_that_left_the_catalog_is_not_in_the_answer():
     index = index_of(*made)
     gone = "alpha__create_issue"
     finder = Finder(
-        by_name(each for each in made if each.public_name not in (gone, "files__read_file")), index, static()
+        by_name(each for each in made if each.public_name not in (gone, "files__read_file")),
+        index,
+        static(),
+        current=False,
     )
     for query in ("open an issue", "read the file", gone, f"select:{gone}", "create_issue"):
         answer = ask(finder, query, 20, always=True)
@@ -373,7 +376,7 @@ def test_a_copy_that_left_the_catalog_is_not_named():
     index = index_of(*made)
     lead = ask(Finder(by_name(made), index, static()), "open an issue").hits[0]
     gone = lead.also[0]
-    finder = Finder(by_name(each for each in made if each.public_name != gone), index, static())
+    finder = Finder(by_name(each for each in made if each.public_name != gone), index, static(), current=False)
     found = ask(finder, "open an issue").hits[0]
     assert (found.name, found.also) == (lead.name, lead.also[1:])
 

@@ -65,7 +65,8 @@ def test_select_without_names_asks_for_nothing():
     ],
 )
 def test_a_word_with_a_plus_is_demanded(query, demanded):
-    assert list(understand(query).demanded) == [stem(word) for word in demanded]
+    ways = [way for demand in understand(query).demanded for way in demand.ways]
+    assert [term for way in ways for term in way] == [stem(word) for word in demanded]
 
 
 @pytest.mark.parametrize(
@@ -204,7 +205,8 @@ def test_a_query_of_stop_words_alone_goes_by_them():
 def test_a_query_without_words_asks_for_nothing(query):
     intent = understand(query)
     assert intent.words == ()
-    assert intent.demanded == intent.selected == intent.clauses == ()
+    assert intent.demanded == ()
+    assert intent.selected == intent.clauses == ()
 
 
 ABSURD = {
@@ -260,7 +262,7 @@ def test_any_text_is_understood_the_same_way_twice(query):
     assert intent == understand(query)
     assert intent.selected or len(intent.embedded) == 2 + len(intent.clauses) or not query.strip() or not intent.words
     assert all(word.weight > 0 for word in intent.words)
-    assert not any(term.startswith(WHOLE) for term in intent.demanded)
+    assert not any(term.startswith(WHOLE) for demand in intent.demanded for way in demand.ways[:1] for term in way)
     assert len({word.term for word in intent.words}) == len(intent.words)
 
 
@@ -276,7 +278,8 @@ def test_any_text_is_understood_the_same_way_twice(query):
 def test_any_mixture_of_marks_that_mean_something_is_understood(query):
     intent = understand(query)
     assert not intent.selected or not intent.words
-    assert set(intent.demanded) <= set(terms(intent.text, keep_stop_words=True))
+    demanded = {term for demand in intent.demanded for way in demand.ways for term in way}
+    assert demanded <= set(terms(intent.text, keep_stop_words=True))
 
 
 @pytest.mark.parametrize("blank", [" ", "\t", "\u3000", " \n"])

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 
+import msgspec
 import pytest
 
 from pegboard.catalog.catalog import build
@@ -39,6 +41,15 @@ def path(tmp_path):
 
 def live_on(path, embedder=None, **options):
     return LiveIndex(IndexKeeper(path, embedder or CountingEmbedder()), **options)
+
+
+async def building(path):
+    """An index whose first build has begun and goes on when it is told to, and the embedder that holds it up."""
+    embedder = CountingEmbedder()
+    embedder.may_go_on.clear()
+    live = live_on(path, embedder)
+    await live.search(CATALOG, "open an issue")
+    return live, embedder
 
 
 def run(scenario):
@@ -176,10 +187,7 @@ def test_closing_what_was_never_used_is_fine(path):
 
 def test_whoever_waits_for_a_build_that_is_stopped_is_told(path):
     async def scenario():
-        embedder = CountingEmbedder()
-        embedder.may_go_on.clear()
-        live = live_on(path, embedder)
-        await live.search(CATALOG, "open an issue")
+        live, _ = await building(path)
         waiting = asyncio.ensure_future(live.ready(CATALOG))
         await asyncio.sleep(0)
         await live.close()
@@ -191,10 +199,7 @@ def test_whoever_waits_for_a_build_that_is_stopped_is_told(path):
 
 def test_a_newer_catalog_takes_over_from_the_one_being_built(path):
     async def scenario():
-        embedder = CountingEmbedder()
-        embedder.may_go_on.clear()
-        live = live_on(path, embedder)
-        await live.search(CATALOG, "open an issue")
+        live, embedder = await building(path)
         await live.search(MORE, "open an issue")
         embedder.may_go_on.set()
         await live.ready(MORE)
@@ -410,13 +415,27 @@ def test_vectors_that_are_there_outlive_an_embedder_that_fails(path):
     run(scenario)
 
 
-def test_whoever_waits_for_a_catalog_that_is_replaced_gets_the_newer_index(path):
+def test_a_build_is_not_cut_short_by_the_next_catalog(path):
     async def scenario():
-        embedder = CountingEmbedder()
-        embedder.may_go_on.clear()
-        live = live_on(path, embedder)
-        await live.search(CATALOG, "open an issue")
+        live, embedder = await building(path)
         waiting = asyncio.ensure_future(live.ready(CATALOG))
+        await asyncio.sleep(0)
+        await live.search(MORE, "open an issue")
+        embedder.may_go_on.set()
+        assert (await waiting).index.parts.about.catalog == CATALOG.version
+        newer = await live.ready(MORE)
+        assert newer is None or newer.index.parts.about.catalog == MORE.version
+        assert (await live.search(MORE, "open an issue")).notes == ()
+        await live.close()
+
+    run(scenario)
+
+
+def test_of_catalogs_that_wait_only_the_newest_is_built(path):
+    async def scenario():
+        live, embedder = await building(path)
+        between = msgspec.structs.replace(CATALOG, version="between")
+        waiting = asyncio.ensure_future(live.ready(between))
         await asyncio.sleep(0)
         await live.search(MORE, "open an issue")
         embedder.may_go_on.set()
@@ -428,10 +447,7 @@ def test_whoever_waits_for_a_catalog_that_is_replaced_gets_the_newer_index(path)
 
 def test_whoever_stops_waiting_does_not_stop_the_build(path):
     async def scenario():
-        embedder = CountingEmbedder()
-        embedder.may_go_on.clear()
-        live = live_on(path, embedder)
-        await live.search(CATALOG, "open an issue")
+        live, embedder = await building(path)
         impatient, patient = (asyncio.ensure_future(live.ready(CATALOG)) for _ in range(2))
         await asyncio.sleep(0)
         impatient.cancel()
@@ -460,5 +476,106 @@ def test_a_build_that_is_quicker_than_the_index_by_words_stays(path, monkeypatch
         assert (await searching).hits[0].match.dense > 0
         assert (await live.search(CATALOG, "open an issue")).notes == ()
         await live.close()
+
+    run(scenario)
+
+
+class Single(CountingEmbedder):
+    """Knows how many builds asked it at once."""
+
+    asking = most = 0
+
+    async def embed(self, texts, *, query=False):
+        if query:
+            return await super().embed(texts, query=query)
+        self.asking += 1
+        self.most = max(self.most, self.asking)
+        rows = await super().embed(texts)
+        await asyncio.sleep(0.01)
+        self.asking -= 1
+        return rows
+
+
+def test_a_catalog_that_changes_there_and_back_while_one_is_built_is_built_once(path):
+    async def scenario():
+        embedder = Single()
+        embedder.may_go_on.clear()
+        live = live_on(path, embedder)
+        await live.search(CATALOG, "open an issue")
+        for catalog in (MORE, msgspec.structs.replace(CATALOG, version="between"), MORE):
+            await live.search(catalog, "open an issue")
+        embedder.may_go_on.set()
+        await live.ready(MORE)
+        await live.close()
+        assert embedder.most == 1
+        assert len(embedder.tools) == len(CATALOG.tools) + 1
+
+    run(scenario)
+
+
+def test_who_is_still_searching_when_it_is_closed_starts_no_build(path):
+    async def scenario():
+        embedder = CountingEmbedder()
+        live = live_on(path, embedder)
+        searching = asyncio.ensure_future(live.search(CATALOG, "open an issue"))
+        await asyncio.sleep(0)
+        await live.close()
+        assert names(await searching)[0] == "github__create_issue"
+        with pytest.raises(asyncio.CancelledError):
+            await live.ready(CATALOG)
+        assert embedder.tools == []
+
+    run(scenario)
+
+
+def test_the_note_is_of_the_index_that_answered(path):
+    async def scenario():
+        began, may_go_on = threading.Event(), threading.Event()
+
+        class Slow(dict):
+            def __contains__(self, name):
+                began.set()
+                return may_go_on.wait(10) and super().__contains__(name)
+
+        live = live_on(path)
+        await live.ready(CATALOG)
+        more = msgspec.structs.replace(MORE, tools=Slow(MORE.tools))
+        searching = asyncio.ensure_future(live.search(more, "ring the bell at the door", Terms(always=True)))
+        while not began.is_set():
+            await asyncio.sleep(0)
+        await live.ready(more)
+        may_go_on.set()
+        answer = await searching
+        assert "door__ring_bell" not in names(answer)
+        assert answer.notes == (REBUILDING,)
+        await live.close()
+
+    run(scenario)
+
+
+def test_an_empty_catalog_has_no_other_model(path):
+    async def scenario():
+        empty = catalog_of({})
+        live = live_on(path)
+        await live.ready(empty)
+        assert (await live.search(empty, "open an issue")).notes == ()
+        await live.close()
+
+    run(scenario)
+
+
+def test_a_build_that_breaks_is_told_once_and_searches_go_on(path):
+    class Broken(CountingEmbedder):
+        async def embed(self, texts, *, query=False):
+            raise ZeroDivisionError("an embedder with a fault")
+
+    async def scenario():
+        live = live_on(path, Broken())
+        for _ in range(3):
+            assert (await live.search(CATALOG, "open an issue")).hits
+            with pytest.raises(ZeroDivisionError):
+                await live.ready(CATALOG)
+        await live.close()
+        assert live.warnings == ["the index could not be built: ZeroDivisionError: an embedder with a fault"]
 
     run(scenario)

@@ -7,7 +7,7 @@ import pytest
 
 from pegboard.index import rank, vectors, weights
 from pegboard.index.intent import understand
-from pegboard.index.rank import MOST_WORDS, candidates, sought
+from pegboard.index.rank import MOST_WORDS, Field, candidates, sought
 from tests.unit.index.given import office, parts_of, static, suite_parts, suite_tools, taking, tool
 
 
@@ -15,7 +15,7 @@ def scored(parts, query, allowed=None, *, meaning=True):
     """Each candidate's parts, by public name."""
     intent = understand(query)
     rows = static().embedded(intent.embedded) if meaning else None
-    found, ranked = candidates(parts, intent, rows, allowed)
+    found, ranked = candidates(parts, intent, rows, Field(allowed=allowed))
     names = [parts.facts.name(int(each)) for each in ranked.tools]
     return found, ranked, {name: place for place, name in enumerate(names)}
 

@@ -24,7 +24,20 @@ def mend(text: str, *known: str) -> str:
     ],
 )
 def test_one_slip_is_put_right(written: str, meant: str) -> None:
-    assert mend(written) == meant
+    assert mend(written, "directions", "translate") == meant
+
+
+@pytest.mark.parametrize(
+    "word",
+    "docker redis gmail paypal prisma oauth stdin stdout pandas cron kafka vite nginx".split(),  # noqa: SIM905
+)
+def test_a_word_of_the_trade_that_no_tool_has_stays_as_it_is(word: str) -> None:
+    assert mend(f"restart {word} now") == f"restart {word} now"
+
+
+def test_a_rarer_word_is_meant_only_if_some_tool_has_it() -> None:
+    assert mend("trasnlate this") == "trasnlate this"
+    assert mend("trasnlate this", "translate") == "translate this"
 
 
 @pytest.mark.parametrize(
