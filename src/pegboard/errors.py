@@ -8,6 +8,9 @@ PegboardError                what happened, to what; `hint` says what to do
 ├── MissingExtra             an optional dependency is not installed
 ├── EmbedderError            an embedder cannot be loaded, or did not answer
 ├── IndexDamaged             an index file is not what was written
+├── StoreError               what should outlive the process cannot be read or written
+├── CallRefused              a rule forbids this call, or nobody approved it
+├── HandleUnknown            a result's handle is not known, expired, or somebody else's
 ├── EvaluationError          evaluation data cannot be used; names file and line
 └── ServerError              something about one server, which it names
     ├── ServerUnavailable    disabled, not usable now, or resting after repeated failures
@@ -86,6 +89,18 @@ class EmbedderError(PegboardError):
 
 class IndexDamaged(PegboardError):
     """An index file is of another format, cut short or altered; it is built anew."""
+
+
+class StoreError(PegboardError):
+    """The store cannot be read or written; calls and searches go on without it."""
+
+
+class CallRefused(PegboardError):
+    """A rule forbids this call, or nobody approved it; the hint says what would allow it."""
+
+
+class HandleUnknown(PegboardError):
+    """No pages are kept under this handle for this caller."""
 
 
 class EvaluationError(PegboardError):

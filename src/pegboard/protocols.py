@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from pegboard.types import CallContext, Json, Listing
+from pegboard.types import CallContext, Json, Listing, Priors, Record
 
 if TYPE_CHECKING:
     import numpy as np
@@ -52,4 +53,51 @@ class Embedder(Protocol):
 
     async def embed(self, texts: Sequence[str], *, query: bool = False) -> NDArray[np.float32]:
         """One row for each text, of length 1 (or 0 where there is nothing to go by)."""
+        ...
+
+
+class Store(Protocol):
+    """What outlives a process. Losing it loses history, never a call: every failure is a StoreError."""
+
+    async def append(self, records: Sequence[Record]) -> None:
+        """Keeps these, in one transaction. Text is cut and numbers are brought into range where they would not fit."""
+        ...
+
+    async def visit(
+        self,
+        visitor: Callable[[Record], None],
+        *,
+        since: float = 0.0,
+        until: float = math.inf,
+        conversation: str | None = None,
+    ) -> None:
+        """Shows every record from `since` to before `until` to the visitor, by time; maybe in another thread."""
+        ...
+
+    async def forget_before(self, at: float) -> int:
+        """Drops records that are older and activations that have expired; how many that were."""
+        ...
+
+    async def keep_activation(self, conversation: str, state: bytes, expires_at: float) -> None:
+        """Keeps what a conversation has loaded, until then."""
+        ...
+
+    async def activation(self, conversation: str) -> bytes | None:
+        """What was kept for a conversation; None when nothing was, or it has expired."""
+        ...
+
+    async def keep_priors(self, priors: Mapping[str, Priors], at: float) -> None:
+        """Replaces all priors; `at` is when they were worked out."""
+        ...
+
+    async def priors(self) -> tuple[dict[str, Priors], float]:
+        """All priors by public name, and when they were worked out; 0 when never."""
+        ...
+
+    async def refresh_priors(self, now: float) -> dict[str, Priors]:
+        """Works all priors out from the outcomes so far, keeps them as of now, and gives them."""
+        ...
+
+    async def close(self) -> None:
+        """Writes what is still to be written, and lets go of the file or the connections."""
         ...

@@ -114,6 +114,8 @@ class CallContext(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds; None means the server's configured `call_timeout`."""
     on_progress: OnProgress | None = None
     on_ask: OnAsk | None = None
+    asks: Json | None = None
+    """What the caller can be asked, as the client capabilities that say so; None means forms and links."""
     meta: Json | None = None
     """Extra `_meta` for the request."""
 
@@ -166,6 +168,8 @@ class Hit(msgspec.Struct, frozen=True, kw_only=True):
     server: str
     confidence: float
     """How sure it is that the tool fits, from 0 to 1."""
+    exact: bool = False
+    """Whether the query is just its name."""
     also: tuple[str, ...] = ()
     """Public names of copies of it on other servers, which are not listed themselves."""
     match: Match = Match()
@@ -182,3 +186,95 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """Names that `select:` asked for and no tool has."""
     notes: tuple[str, ...] = ()
     """What the searcher should know: that the search went by words alone, for instance."""
+
+
+class Ending(StrEnum):
+    """How a call ended."""
+
+    OK = "ok"
+    TOOL_ERROR = "tool_error"
+    """The tool itself said that it failed."""
+    REFUSED = "refused"
+    """A rule forbids it, or nobody approved it."""
+    BAD_ARGUMENTS = "bad_arguments"
+    NOT_FOUND = "not_found"
+    SERVER_ERROR = "server_error"
+    TIMEOUT = "timeout"
+    CANCELLED = "cancelled"
+
+
+Via = Literal["direct", "call_tool", "batch", "code", "proxy", "framework", "cli"]
+"""The way a call came."""
+
+
+class Caller(msgspec.Struct, frozen=True, kw_only=True):
+    """Who calls, in which conversation, and what they may use."""
+
+    identity: str = ""
+    """Who it is, as the edge made sure; empty for the local user."""
+    conversation: str = ""
+    """The key under which activations live. Never a connection."""
+    allow: tuple[str, ...] | None = None
+    """Globs of public or bare names; None allows everything."""
+    scopes: tuple[str, ...] | None = None
+    """Permissions the caller has; None means all."""
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True, tag="outcome", tag_field="record"):
+    """How one call went."""
+
+    at: float
+    """Unix time when it began."""
+    tool: str
+    """Public name; what was asked for, where no such tool exists."""
+    server: str = ""
+    conversation: str = ""
+    caller: str = ""
+    via: Via = "direct"
+    ending: Ending = Ending.OK
+    duration_ms: float = 0.0
+    request_bytes: int = 0
+    result_bytes: int = 0
+    """Of the result as the server gave it."""
+    result_tokens: int = 0
+    """Of the result as the caller got it."""
+    cost_usd: float | None = None
+    repairs: int = 0
+    """Mendings that its arguments needed."""
+    cached: bool = False
+    detail: str = ""
+    """What went wrong, in short."""
+
+
+class Lookup(msgspec.Struct, frozen=True, kw_only=True, tag="lookup", tag_field="record"):
+    """How one search went."""
+
+    at: float
+    query: str
+    conversation: str = ""
+    caller: str = ""
+    found: tuple[str, ...] = ()
+    """Public names in the answer, best first."""
+    answer_tokens: int = 0
+    request_tokens: int = 0
+    duration_ms: float = 0.0
+
+
+class Exposure(msgspec.Struct, frozen=True, kw_only=True, tag="exposure", tag_field="record"):
+    """One tool list that was really sent, and what it would have been without Pegboard."""
+
+    at: float
+    conversation: str = ""
+    caller: str = ""
+    shown: int = 0
+    deferred: int = 0
+    shown_tokens: int = 0
+    own_tokens: int = 0
+    """Of these, Pegboard's own tools."""
+    deferred_tokens: dict[str, int] = {}
+    """Tokens of the schemas that were not sent, by server."""
+    counted: str = ""
+    """How tokens were counted."""
+
+
+Record = Outcome | Lookup | Exposure

@@ -17,11 +17,14 @@ import msgspec
 
 from pegboard.config.layer import Findings, Layer
 from pegboard.config.model import (
+    CallsConfig,
     GatewayConfig,
+    RecordConfig,
     Requires,
     SearchConfig,
     ServerConfig,
     StoreConfig,
+    SurfaceConfig,
     Table,
     ToolsConfig,
 )
@@ -30,6 +33,9 @@ from pegboard.config.problems import SHOWN, KeyPath, quoted, suggestion
 SECTIONS: dict[str, type[Table]] = {
     "tools": ToolsConfig,
     "search": SearchConfig,
+    "surface": SurfaceConfig,
+    "calls": CallsConfig,
+    "record": RecordConfig,
     "gateway": GatewayConfig,
     "store": StoreConfig,
 }

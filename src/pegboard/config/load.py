@@ -16,7 +16,17 @@ import msgspec
 
 from pegboard.config.check import check_layer, server_names
 from pegboard.config.layer import Findings, Layer, Stack
-from pegboard.config.model import Config, GatewayConfig, SearchConfig, ServerSpec, StoreConfig, ToolsConfig
+from pegboard.config.model import (
+    CallsConfig,
+    Config,
+    GatewayConfig,
+    RecordConfig,
+    SearchConfig,
+    ServerSpec,
+    StoreConfig,
+    SurfaceConfig,
+    ToolsConfig,
+)
 from pegboard.config.places import expand_home, project_file, user_file
 from pegboard.config.problems import Problem
 from pegboard.config.read import read_layer
@@ -113,16 +123,23 @@ def _lay(layer: Layer, stack: Stack, findings: Findings) -> None:
 
 def _config(stack: Stack, environ: Mapping[str, str], findings: Findings) -> Config:
     tools = ToolsConfig(**_section(stack, "tools", environ))
-    search = SearchConfig(**_section(stack, "search", environ))
     gateway = GatewayConfig(**_section(stack, "gateway", environ))
-    store = StoreConfig(**_section(stack, "store", environ))
     servers = {
         name: resolve_server(name, said, stack.mentions[name], environ, findings)
         for name, said in stack.servers().items()
     }
     servers |= _plugins(tools.plugin_dirs, servers, environ, findings)
     servers = {name: with_defaults(spec, gateway) for name, spec in servers.items()}
-    return Config(servers=servers, tools=tools, search=search, gateway=gateway, store=store)
+    return Config(
+        servers=servers,
+        tools=tools,
+        search=SearchConfig(**_section(stack, "search", environ)),
+        surface=SurfaceConfig(**_section(stack, "surface", environ)),
+        calls=CallsConfig(**_section(stack, "calls", environ)),
+        record=RecordConfig(**_section(stack, "record", environ)),
+        gateway=gateway,
+        store=StoreConfig(**_section(stack, "store", environ)),
+    )
 
 
 def _section(stack: Stack, name: str, environ: Mapping[str, str]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ _DEEPEST = 16
 
 # In this order: comment, multi-line strings (which may end in two more quotes), strings, marks, everything bare.
 # Possessive quantifiers keep it linear; what is never closed swallows the rest.
-_PIECES = re.compile(
+PIECES = re.compile(
     r"#[^\n]*+"
     r'|"""(?:[^"\\]|\\.|"(?!""))*+(?:"{3,5}|\Z)'
     r"|'''(?:[^']|'(?!''))*+(?:'{3,5}|\Z)"
@@ -81,7 +81,7 @@ class _Scan:
 
     def __iter__(self) -> Iterator[tuple[Path, int]]:
         """Every key, table header and array element with the offset at which it begins."""
-        for match in _PIECES.finditer(self.text):
+        for match in PIECES.finditer(self.text):
             piece = match[0]
             if piece == "\n":
                 self._end_of_line()

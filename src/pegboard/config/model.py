@@ -114,6 +114,61 @@ class SearchConfig(Table, frozen=True, kw_only=True):
     ] = 0.4
 
 
+class SurfaceConfig(Table, frozen=True, kw_only=True):
+    """What a model sees of the tools."""
+
+    mode: Annotated[
+        Literal["off", "auto", "on"],
+        Meta(description="`on` defers every tool that is not pinned, `off` none; `auto` defers above the threshold."),
+    ] = "auto"
+    threshold: Annotated[
+        Annotated[str, Meta(pattern=r"^\d{1,3}(\.\d+)?%$")] | Annotated[int, Meta(ge=0)],
+        Meta(description="Where `auto` begins to defer: a share of the context window (`10%`), or tokens."),
+    ] = "10%"
+    context_window: Annotated[Count, Meta(description="Tokens of the model's context window.")] = 200_000
+    pinned: Annotated[tuple[str, ...], Meta(description="Globs of tools that are always shown.")] = ()
+    max_active: Annotated[
+        int, Meta(ge=0, description="Tools a conversation may have loaded at once; 0 turns deferral off.")
+    ] = 24
+    activation_ttl: Annotated[Seconds, Meta(description="Seconds of disuse after which they are forgotten.")] = 86_400.0
+    list_active: Annotated[
+        bool,
+        Meta(
+            description="Put loaded tools into `tools/list`, for clients of the handshake era; it breaks their prompt "
+            "cache whenever the list grows."
+        ),
+    ] = False
+    call_tools: Annotated[
+        Literal["one", "by-effect"],
+        Meta(description="`by-effect`: call_tool_read and call_tool_write instead of one call_tool."),
+    ] = "one"
+
+
+class CallsConfig(Table, frozen=True, kw_only=True):
+    """What a call may do, and how much of its result is handed on at once."""
+
+    approve: Annotated[tuple[str, ...], Meta(description="Globs of tools whose calls somebody has to approve.")] = ()
+    repair: Annotated[bool, Meta(description="Mend arguments where the schema leaves no doubt.")] = True
+    result_bytes: Annotated[Bytes, Meta(description="Of a result's text, handed on at once.")] = 40_000
+    result_blocks: Annotated[Count, Meta(description="Blocks of a result, handed on at once.")] = 100
+    page_bytes: Annotated[Bytes, Meta(description="Size of a page of the rest.")] = 20_000
+    pages_ttl: Annotated[Seconds, Meta(description="Seconds for which the rest can be read.")] = 3600.0
+    batch_size: Annotated[Count, Meta(description="Calls in one batch.")] = 20
+    batch_parallel: Annotated[Count, Meta(description="Of these, at the same time.")] = 5
+    cache_seconds: Annotated[
+        float, Meta(ge=0, description="For which results of read-only and idempotent tools are used again; 0: never.")
+    ] = 0.0
+
+
+class RecordConfig(Table, frozen=True, kw_only=True):
+    """What is kept of what happened."""
+
+    enabled: Annotated[bool, Meta(description="False: no call or search is recorded.")] = True
+    queries: Annotated[bool, Meta(description="Keep the words of searches.")] = True
+    keep_days: Annotated[Count, Meta(description="Days after which records are dropped.")] = 90
+    priors_every: Annotated[Seconds, Meta(description="Seconds between refreshes of the priors.")] = 3600.0
+
+
 class GatewayConfig(Table, frozen=True, kw_only=True):
     """How Pegboard runs its connections; the timeouts are defaults for every server."""
 
@@ -133,7 +188,9 @@ class StoreConfig(Table, frozen=True, kw_only=True):
     cache_dir: Annotated[str | None, Meta(description="Cached tool lists. Default: the platform's cache folder.")] = (
         None
     )
-    state_dir: Annotated[str | None, Meta(description="Tokens. Default: the platform's state folder.")] = None
+    state_dir: Annotated[
+        str | None, Meta(description="Tokens, the record, installs. Default: the platform's state folder.")
+    ] = None
 
 
 class ServerSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -165,6 +222,9 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     servers: dict[str, ServerSpec] = {}
     tools: ToolsConfig = ToolsConfig()
     search: SearchConfig = SearchConfig()
+    surface: SurfaceConfig = SurfaceConfig()
+    calls: CallsConfig = CallsConfig()
+    record: RecordConfig = RecordConfig()
     gateway: GatewayConfig = GatewayConfig()
     store: StoreConfig = StoreConfig()
     files: tuple[Path, ...] = ()

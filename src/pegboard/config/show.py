@@ -32,6 +32,9 @@ def masked(config: Config) -> Json:
         "warnings": list(config.warnings),
         "tools": _all_fields(config.tools),
         "search": _all_fields(config.search),
+        "surface": _all_fields(config.surface),
+        "calls": _all_fields(config.calls),
+        "record": _all_fields(config.record),
         "gateway": _all_fields(config.gateway),
         "store": {"cache_dir": str(config.cache_dir), "state_dir": str(config.state_dir)},
         "servers": {name: _server(spec, config) for name, spec in config.servers.items()},
@@ -42,7 +45,7 @@ def as_toml(config: Config) -> str:
     """The same as text that TOML can read; what is no configuration stands in comments."""
     plain = masked(config)
     lines = [f"# read: {_comment(path)}" for path in plain["files"]] or ["# no configuration file was found"]
-    for name in ("tools", "search", "gateway", "store"):
+    for name in ("tools", "search", "surface", "calls", "record", "gateway", "store"):
         lines += ["", *_table((name,), plain[name])]
     for name, server in plain["servers"].items():
         origin, problem = server.pop("origin"), server.pop("problem", "")

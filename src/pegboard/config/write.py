@@ -30,7 +30,7 @@ def append_servers(text: str, servers: Mapping[str, ServerConfig]) -> str:
     tables = {key: _plain(msgspec.to_builtins(config)) for key, config in servers.items()}
     _refuse_taken(before.get("servers"), tables)
     newline = "\r\n" if "\r\n" in text else "\n"
-    lines = [line for key, table in tables.items() for line in ("", *_table(("servers", key), table))]
+    lines = [line for key, table in tables.items() for line in ("", *table_lines(("servers", key), table))]
     blank = text.strip() in {"", _MARK}
     gap = "" if blank or text.endswith("\n") else newline
     after = text + gap + newline.join([*(lines[1:] if blank else lines), ""])
@@ -64,21 +64,21 @@ def _verify(before: dict[str, Any], tables: Mapping[str, Any], after: str) -> No
         raise ConfigError("A value is not valid Unicode text, which TOML cannot hold.") from None
     except tomllib.TOMLDecodeError as error:
         found = error
-    if not _same(found, expected):
+    if not same_toml(found, expected):
         raise ConfigError(
             "Tables cannot be added to the end of this file.",
             hint="Write its `servers` as [servers.<name>] tables, or pick another file with --to.",
         )
 
 
-def _same(left: Any, right: Any) -> bool:
+def same_toml(left: Any, right: Any) -> bool:
     """Equality as TOML means it: 1 is not true, and nan is nan."""
     if type(left) is not type(right):
         return False
     if isinstance(left, dict):
-        return left.keys() == right.keys() and all(_same(left[key], right[key]) for key in left)
+        return left.keys() == right.keys() and all(same_toml(left[key], right[key]) for key in left)
     if isinstance(left, list):
-        return len(left) == len(right) and all(map(_same, left, right))
+        return len(left) == len(right) and all(map(same_toml, left, right))
     return bool(left == right) or (left != left and right != right)  # only nan differs from itself
 
 
@@ -88,7 +88,7 @@ def _plain(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-def _table(path: tuple[str, ...], values: Mapping[str, Any]) -> Iterator[str]:
+def table_lines(path: tuple[str, ...], values: Mapping[str, Any]) -> Iterator[str]:
     """The lines of one table: its own values first, because a sub-table ends them."""
     yield f"[{'.'.join(map(_key, path))}]"
     for name, value in values.items():
@@ -97,7 +97,7 @@ def _table(path: tuple[str, ...], values: Mapping[str, Any]) -> Iterator[str]:
     for name, value in values.items():
         if isinstance(value, dict):
             yield ""
-            yield from _table((*path, name), value)
+            yield from table_lines((*path, name), value)
 
 
 def _key(name: str) -> str:

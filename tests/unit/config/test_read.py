@@ -6,6 +6,7 @@ import os
 
 import pytest
 
+from pegboard.config.check import ROOT
 from pegboard.config.read import MAX_BYTES
 
 
@@ -34,7 +35,7 @@ def test_nesting_without_end_is_a_problem_and_no_crash(place):
 
 def test_a_table_of_absurd_depth_is_an_unknown_key(place):
     place.write("[" + ".".join("a" * 5000) + "]\nx = 1\n")
-    assert place.problems() == ["pegboard.toml:1: a: unknown key; there are tools, search, gateway, store, servers"]
+    assert place.problems() == [f"pegboard.toml:1: a: unknown key; there are {', '.join(ROOT)}"]
 
 
 def test_a_byte_order_mark_and_windows_line_ends_are_no_trouble(place):

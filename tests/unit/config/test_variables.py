@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from pegboard.config.check import ROOT
+
 SERVERS = """\
 [servers.github]
 command = "npx"
@@ -84,7 +86,7 @@ def test_a_value_is_plain_text_where_only_text_fits(place, text, command):
         ("PEGBOARD_GATEWAY__MAX_STARTING", "many", "gateway.max_starting: expected a whole number, got a string"),
         ("PEGBOARD_TOOLS__DENY", "a*", "tools.deny: expected a list of strings, got a string"),
         ("PEGBOARD_GATWAY__X", "1", "unknown section GATWAY; did you mean PEGBOARD_GATEWAY__…?"),
-        ("PEGBOARD_XYZ__X", "1", "unknown section XYZ; there are tools, search, gateway, store, servers"),
+        ("PEGBOARD_XYZ__X", "1", f"unknown section XYZ; there are {', '.join(ROOT)}"),
         ("PEGBOARD_SERVERS__GITHUP__ENABLED", "1", "no configured server is called githup; did you mean github?"),
         ("PEGBOARD_SERVERS__GITHUB__ENABLE", "1", "servers.github.enable: unknown key; did you mean enabled?"),
         ("PEGBOARD_SERVERS__GITHUB", "1", "names a server but none of its keys; write PEGBOARD_SERVERS__GITHUB__<KEY>"),
