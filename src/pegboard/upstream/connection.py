@@ -49,6 +49,9 @@ MAX_POSTS = 64
 MAX_ROUNDS = 16
 MAX_NOISE = 200
 ASKS: Json = {"elicitation": {"form": {}, "url": {}}}
+"""What a caller can be asked who says nothing else."""
+DECLARED: Json = {**ASKS, "sampling": {}}
+"""What is said in a handshake, for all callers to come. Not `roots`: one connection has callers in many folders."""
 LISTEN_RETRIES = 5
 LISTEN_LASTS = 10.0
 CLOSE_SECONDS = 1.0
@@ -82,7 +85,7 @@ class Connection:
         """Opens the link and agrees on a version."""
         await self._link.open(self)
         self._probe_seconds = probe_seconds
-        steps = self._side.negotiate(ASKS, known_version)
+        steps = self._side.negotiate(DECLARED, known_version)
         try:
             step = next(steps)
             while True:
@@ -163,9 +166,15 @@ class Connection:
 
     async def call(self, params: Json, context: CallContext, timeout: float, mirrored: Mirrored = ()) -> Json:
         """A `tools/call`, with its progress and, in the stateless era, its rounds of questions."""
+        return await self.use("tools/call", params, context, timeout, mirrored)
+
+    async def use(
+        self, method: str, params: Json, context: CallContext, timeout: float, mirrored: Mirrored = ()
+    ) -> Json:
+        """Any request that may ask its caller something before it is answered."""
         sent = params
         for _ in range(MAX_ROUNDS):
-            result = await self._ask("tools/call", sent, timeout=timeout, context=context, mirrored=mirrored)
+            result = await self._ask(method, sent, timeout=timeout, context=context, mirrored=mirrored)
             if result.get("resultType") != "input_required":
                 return result
             sent = {**params, **await round_of_answers(self._server, result, context)}
@@ -201,9 +210,7 @@ class Connection:
         context = context or CallContext()
         if context.on_progress is not None or context.meta:
             params = {**params, "_meta": self._meta(params, context)}
-        identity, params, data = self._side.request(
-            method, params, version=version, capabilities=ASKS if context.on_ask else {}
-        )
+        identity, params, data = self._side.request(method, params, version=version, capabilities=_asks(context))
         spoken = version or self.agreement.version
         message = Outgoing(data=data, version=spoken, method=method, params=params, id=identity, mirrored=mirrored)
         return await self._exchange(message, context, timeout)
@@ -405,3 +412,9 @@ class Connection:
             # Streams that are cut now and then are how networks are; only one that never lasts is given up.
             attempt = 0 if clock() - began >= LISTEN_LASTS else attempt + 1
             await asyncio.sleep(2**attempt)
+
+
+def _asks(context: CallContext) -> Json:
+    if context.on_ask is None:
+        return {}
+    return ASKS if context.asks is None else context.asks

@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
 from pegboard.errors import ProtocolViolation
-from pegboard.types import CallContext, Json
+from pegboard.types import CallContext, Json, OnAsk
 from pegboard.upstream.pending import Pending
 from pegboard.wire.messages import (
     INTERNAL_ERROR,
@@ -24,6 +24,8 @@ from pegboard.wire.messages import (
 )
 
 MAX_QUESTIONS = 16
+META_QUESTION = "pegboard/question"
+"""In the `_meta` of a question: the key that its server gave it, for whoever passes it on under the same one."""
 
 
 class Questions:
@@ -81,12 +83,25 @@ async def round_of_answers(server: str, result: Json, context: CallContext) -> J
         raise ProtocolViolation(server, "it asks for input in a way that cannot be understood")
     if asked and context.on_ask is None:
         raise ProtocolViolation(server, "it asks for input, and nobody is there to give it")
-    answers = {}
-    for key, question in asked.items():
-        assert context.on_ask is not None
-        answers[key] = await context.on_ask(question["method"], question.get("params") or {})
+    answers = await _answers(asked, context.on_ask) if asked and context.on_ask is not None else {}
     retry: Json = {"inputResponses": answers} if answers else {}
     return {**retry, "requestState": result["requestState"]} if "requestState" in result else retry
+
+
+async def _answers(asked: Json, on_ask: OnAsk) -> Json:
+    """All of one round at the same time: who passes them on can pass them on as one round."""
+    asking = [asyncio.ensure_future(on_ask(each["method"], _keyed(key, each))) for key, each in asked.items()]
+    try:
+        return dict(zip(asked, await asyncio.gather(*asking), strict=True))
+    finally:
+        for each in asking:
+            each.cancel()
+
+
+def _keyed(key: str, question: Json) -> Json:
+    params = question.get("params") or {}
+    meta = params.get("_meta")
+    return {**params, "_meta": {**(meta if isinstance(meta, dict) else {}), META_QUESTION: key}}
 
 
 def _is_question(value: Any) -> bool:

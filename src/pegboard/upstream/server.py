@@ -132,10 +132,19 @@ class Server:
         mirrored = _safe_mirrored(schema)
         return await self._using(lambda connection: connection.call(params, context, timeout, mirrored))
 
-    async def request(self, method: str, params: Json, timeout: float | None = None) -> Json:
-        """Any other request, relayed as it is."""
+    async def start(self) -> None:
+        """Sees that there is a connection, as a call would."""
+        await self._using(_nothing)
+
+    async def request(
+        self, method: str, params: Json, timeout: float | None = None, context: CallContext | None = None
+    ) -> Json:
+        """Any other request, relayed as it is; with a context, its progress and its questions reach the caller."""
         wait = timeout or self.limits.call_timeout
-        return await self._using(lambda connection: connection.request(method, params, timeout=wait))
+        if context is None:
+            return await self._using(lambda connection: connection.request(method, params, timeout=wait))
+        asker = context
+        return await self._using(lambda connection: connection.use(method, params, asker, wait))
 
     async def stop(self) -> None:
         """Ends the process or session, if there is one. The next call starts it again."""
@@ -163,6 +172,11 @@ class Server:
     def is_running(self) -> bool:
         """Whether there is a connection, or one is being made."""
         return self._keeper is not None
+
+    @property
+    def capabilities(self) -> Json | None:
+        """What the server said it can do; None while there is no connection."""
+        return None if self._connection is None else self._connection.agreement.capabilities
 
     def retry(self) -> None:
         """A person asks for a fresh start: forget past failures."""
@@ -390,6 +404,10 @@ def _safe_mirrored(schema: Json | None) -> Mirrored:
         return mirrored_arguments(schema)
     except ValueError:
         return ()  # such a tool is withheld from the catalog; a call by name goes without headers
+
+
+async def _nothing(_: Connection) -> None:
+    """No work: to be connected was all."""
 
 
 def _load_http(url: str) -> None:

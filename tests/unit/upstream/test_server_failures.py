@@ -109,7 +109,7 @@ def test_a_server_that_comes_back_but_does_not_stay_rests_longer_and_one_that_st
         assert isinstance(await house.fails(), ServerUnavailable)
         await asyncio.sleep(151)
         assert await house.call() == OK
-        await asyncio.sleep(60)
+        await asyncio.sleep(61)
         house.made[-1].die(GONE)
         await settle()
         assert await house.call() == OK

@@ -1,0 +1,1 @@
+"""THE call path: resolve, policy, arguments, execute, shape, record, activate. Every call goes here."""
