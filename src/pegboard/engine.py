@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Self
 
 import msgspec
@@ -20,7 +21,7 @@ from pegboard.errors import PegboardError, ServerNotFound, ServerUnavailable, To
 from pegboard.protocols import Files
 from pegboard.store.files import DiskFiles
 from pegboard.telemetry.events import Event, ServerChanged, ToolsUpdated
-from pegboard.types import Answer, CallContext, Json, Priors, ServerState, Tool
+from pegboard.types import Answer, CallContext, Caller, Json, Priors, ServerState, Tool, Via
 from pegboard.upstream.probe import Prober
 from pegboard.upstream.tokens import identity_of
 
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
     from pegboard.index.finder import Terms
     from pegboard.index.keeper import Built, IndexKeeper, OnProgress
     from pegboard.index.live import LiveIndex
+    from pegboard.invoke.policy import Approve
+    from pegboard.platform_tools.desk import FrontDesk
+    from pegboard.platform_tools.office import Office
     from pegboard.upstream.server import Server
 
 RELIST_SECONDS = 2.0
@@ -81,10 +85,16 @@ class Engine:
         *,
         files: Files | None = None,
         on_event: Callable[[Event], None] | None = None,
+        on_warning: Callable[[str], None] | None = None,
+        approve: Approve | None = None,
         refresh: bool | None = None,
     ) -> None:
-        """`refresh` says whether stale servers are asked in the background; by default the configuration does."""
+        """`refresh` says whether stale servers are asked in the background; by default the configuration does.
+
+        `approve` is asked about calls that need a person's approval; without it they are refused.
+        """
         self.config = config
+        self._on_warning, self._approve = on_warning, approve
         self._refreshes = config.gateway.background_refresh if refresh is None else refresh
         self._shelf = _shelf(config, files)
         self._on_event = on_event
@@ -97,6 +107,8 @@ class Engine:
         self._relisted: dict[str, float] = {}
         self._asked_again: set[str] = set()
         self._live: LiveIndex | None = None
+        self._priors: dict[str, Priors] = {}
+        self._office: Office | None = None
 
     # ── lifetime ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -130,6 +142,8 @@ class Engine:
         if self._live is not None:
             await self._live.close()
         await self._pool.close()
+        if self._office is not None:
+            await self._office.close()
 
     # ── the catalog ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -267,7 +281,10 @@ class Engine:
     def index(self, on_progress: OnProgress | None = None) -> LiveIndex:
         """The index behind `search`; made when it is first needed."""
         if self._live is None:
-            from pegboard.index.live import LiveIndex
+            from pegboard.index.blas import on_one_core
+
+            with on_one_core():
+                from pegboard.index.live import LiveIndex
 
             specs = self.config.servers.values()
             self._live = LiveIndex(
@@ -275,22 +292,45 @@ class Engine:
                 limited=[spec.name for spec in specs if spec.config.trust == "limited"],
                 max_share=self.config.search.max_server_share,
             )
+            self._live.priors = self._priors
         return self._live
 
     def learn(self, priors: Mapping[str, Priors]) -> None:
         """What past calls say of the tools, by public name; searches take it into account from now on."""
-        self.index().priors = dict(priors)
+        self._priors = dict(priors)
+        if self._live is not None:
+            self._live.priors = self._priors
 
     # ── calls ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def call(self, name: str, arguments: Json, context: CallContext | None = None) -> Json:
-        """Calls a tool by its public or unambiguous bare name; its server starts if need be."""
+    async def call(
+        self, name: str, arguments: Json, context: CallContext | None = None, *, via: Via = "framework"
+    ) -> Json:
+        """Calls a tool by its public or unambiguous bare name; its server starts if need be. What fails is raised."""
+        return (
+            await self.office()
+            .invoker()
+            .call(name, arguments, Caller(), context or CallContext(), via=via, verbatim=True, raises=True)
+        )
+
+    async def _prepare(self, tool: Tool) -> None:
+        server = self._pool.get(tool.server)
+        if server.state is not ServerState.READY:
+            async with self._noting_errors(server):
+                await server.start()
+
+    async def _execute(self, tool: Tool, arguments: Json, context: CallContext) -> Json:
+        server = self._pool.get(tool.server)
+        async with self._noting_errors(server):
+            return await server.call_tool(tool.name, arguments, context)
+
+    @asynccontextmanager
+    async def _noting_errors(self, server: Server) -> AsyncIterator[None]:
+        """What broke a server is kept, for the roster."""
         import asyncio
 
-        tool = await self.find(name)
-        server = self._pool.get(tool.server)
         try:
-            return await server.call_tool(tool.name, arguments, context or CallContext())
+            yield
         except PegboardError as error:
             if server.state is ServerState.ERROR:
                 await asyncio.to_thread(self._shelf.put_error, server.spec, error)
@@ -322,6 +362,32 @@ class Engine:
                 self._asked_again.add(entry.name)  # once is enough: names that do not exist must not cost a list each
                 return entry.name
         return None
+
+    # ── the desk, the call path and the record ───────────────────────────────────────────────────────────────────
+
+    def office(self) -> Office:
+        """The call path, the record and the desk; made when it is first needed."""
+        if self._office is None:
+            from pegboard.platform_tools.office import House, Office
+
+            self._office = Office(
+                House(
+                    config=self.config,
+                    catalog=lambda: self._catalog,
+                    find=self.find,
+                    prepare=self._prepare,
+                    execute=self._execute,
+                    search=self.search,
+                    learn=self.learn,
+                    approve=self._approve,
+                    warn=self._on_warning,
+                )
+            )
+        return self._office
+
+    def desk(self) -> FrontDesk:
+        """Where every edge lists and calls tools."""
+        return self.office().desk()
 
     # ── what the pool tells ──────────────────────────────────────────────────────────────────────────────────────
 

@@ -1,0 +1,360 @@
+"""The desk at which tools are listed and called, whichever way a caller came.
+
+It knows Pegboard's own tools by name and hands every other name to the call path. Listing starts nothing and waits for
+nothing. Above: the gateway and the other edges. Below: `search`, `batch`, `conversations`, the call path.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from pegboard.catalog.catalog import Catalog
+from pegboard.catalog.slices import ServerEntry
+from pegboard.config.model import CallsConfig, SurfaceConfig
+from pegboard.errors import ArgumentsError, PegboardError
+from pegboard.platform_tools.conversations import Conversation, Conversations
+from pegboard.platform_tools.definitions import BATCH, CALL, CALL_READ, CALL_WRITE, READ, SEARCH, definitions, names
+from pegboard.platform_tools.digest import Shelf, shelves
+from pegboard.surface.compose import Reason, Surface, compose
+from pegboard.surface.guidance import guidance, news
+from pegboard.surface.stock import Stock, stock_of
+from pegboard.surface.tokens import WORD_PIECES, Counter
+from pegboard.types import Answer, CallContext, Caller, Exposure, Json, Lookup, Record, Tool
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from pegboard.index.finder import Terms
+    from pegboard.invoke.path import Invoker
+    from pegboard.invoke.policy import Effect
+    from pegboard.platform_tools.asked import Asked, OwnArguments, Several
+
+_EFFECTS: dict[str, Effect | None] = {CALL: None, CALL_READ: "read", CALL_WRITE: "write"}
+_EXPOSURES = 1024
+_LONGEST_QUERY = 8000
+
+
+_May = tuple[tuple[str, ...] | None, tuple[str, ...] | None]
+"""An allowlist and permissions."""
+
+
+class Parts(msgspec.Struct, frozen=True, kw_only=True):
+    """What a desk is made of; each is asked for only when it is needed."""
+
+    catalog: Callable[[], Catalog]
+    search: Callable[[str, Terms], Awaitable[Answer]]
+    invoker: Callable[[], Invoker]
+    conversations: Conversations
+    record: Callable[[Record], None]
+    surface: SurfaceConfig
+    calls: CallsConfig
+    counter: Counter = WORD_PIECES
+    now: Callable[[], float] = time.time
+
+
+class _View(msgspec.Struct, frozen=True):
+    """A catalog as the desk shows it: made once, shared by all callers."""
+
+    catalog: Catalog
+    stock: Stock
+    own: dict[_May, tuple[Json, ...]]
+    """Pegboard's own definitions, by what whoever looks may use."""
+
+
+class FrontDesk:
+    """Lists and calls tools for any caller."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._own_names = names(parts.surface.call_tools)
+        self._view: _View | None = None
+        self._surfaces: dict[_May, Surface] = {}
+        """Those that depend on no conversation."""
+        self._arguments: OwnArguments | None = None
+        self._counting: set[asyncio.Task[None]] = set()
+
+    # ── what is shown ────────────────────────────────────────────────────────────────────────────────────────────
+
+    def instructions(self, caller: Caller) -> str:
+        """Short guidance for whoever connects; nothing while nothing is deferred."""
+        call = CALL if CALL in self._own_names else f"{CALL_READ} or {CALL_WRITE}"
+        return guidance(self.surface(caller), search=SEARCH, call=call)
+
+    def remembers(self, caller: Caller) -> bool:
+        """Whether the list has nothing on it that only the store knows of; if it may have, `recall` comes first."""
+        if not self._parts.surface.list_active or not caller.conversation:
+            return True
+        return self._parts.conversations.get(caller.conversation).is_loaded
+
+    async def recall(self, caller: Caller) -> None:
+        """Fetches what the store has of the conversation."""
+        await self._parts.conversations.load(caller.conversation)
+
+    def definition(self, name: str, caller: Caller) -> Json | None:
+        """One of `tools`, for whoever needs to know it; nothing counts as shown by that."""
+        surface = self.surface(caller)
+        if name not in surface.reasons:
+            return None
+        return next((each for each in surface.definitions if each["name"] == name), None)
+
+    def tools(self, caller: Caller) -> Sequence[Json]:
+        """The definitions, in their order."""
+        surface = self.surface(caller)
+        self._expose(surface, caller)
+        return surface.definitions
+
+    def version(self, caller: Caller) -> str:
+        """Another one whenever `tools` would give something else."""
+        surface = self.surface(caller)
+        if surface.verdict.passing:
+            return f"all {self._parts.catalog().version}"
+        own = surface.basis.own[0]["description"] if surface.basis.own else ""
+        pins = [surface.permitted[name].fingerprint for name in surface.names if name in surface.permitted]
+        return "\0".join((*surface.names, own, *pins))
+
+    def surface(self, caller: Caller) -> Surface:
+        """What this caller is shown now, and why."""
+        view = self._current()
+        if not caller.conversation:
+            may = (caller.allow, caller.scopes)
+            known = self._surfaces.get(may)
+            if known is None:
+                known = self._composed(view, caller, None)
+                if len(self._surfaces) < _EXPOSURES:
+                    self._surfaces[may] = known
+            return known
+        conversation = self._parts.conversations.get(caller.conversation)
+        surface = self._carried(view, caller, conversation) or self._composed(view, caller, conversation)
+        self._parts.conversations.change(conversation, surface.activation)
+        conversation.shown = (view, caller, surface)
+        return surface
+
+    def _carried(self, view: _View, caller: Caller, conversation: Conversation) -> Surface | None:
+        """What this conversation was shown last, if that is what it would be shown now: a call asks more than once."""
+        last = conversation.shown
+        if last is None or last[0] is not view or last[1] != caller:
+            return None
+        return last[2].carried(conversation.activation)
+
+    async def context(self, caller: Caller) -> Surface:
+        """The same with what the store has of the conversation, for whoever only looks: nothing is changed by it."""
+        conversation = await self._parts.conversations.load(caller.conversation)
+        return self._composed(self._current(), caller, conversation)
+
+    def _composed(self, view: _View, caller: Caller, conversation: Conversation | None) -> Surface:
+        return compose(
+            view.stock,
+            self._parts.surface,
+            self._own(view, caller),
+            conversation.activation if conversation is not None else None,
+            allow=caller.allow,
+            scopes=caller.scopes,
+            list_active=self._parts.surface.list_active and conversation is not None,
+        )
+
+    def _current(self) -> _View:
+        catalog = self._parts.catalog()
+        view = self._view
+        if view is not None and view.catalog is catalog:
+            return view
+        # A server that was asked and has no tools leaves the version as it was.
+        if (
+            view is None
+            or view.catalog.version != catalog.version
+            or _never_asked(view.catalog) != _never_asked(catalog)
+        ):
+            previous = view.stock if view is not None else None
+            stock = stock_of(
+                catalog.tools,
+                self._parts.surface.pinned,
+                complete=not _never_asked(catalog),
+                counter=self._parts.counter,
+                previous=previous,
+            )
+            view = _View(catalog, stock, {})
+            self._surfaces.clear()
+        else:
+            view = _View(catalog, view.stock, view.own)
+        self._view = view
+        return view
+
+    def _own(self, view: _View, caller: Caller) -> tuple[Json, ...]:
+        may = (caller.allow, caller.scopes)
+        known = view.own.get(may)
+        if known is None:
+            permitted = compose(view.stock, self._parts.surface, allow=caller.allow, scopes=caller.scopes).permitted
+            unasked = [Shelf(entry.name, None) for entry in _never_asked(view.catalog) if caller.allow is None]
+            known = definitions(
+                [*shelves(permitted.values()), *unasked],
+                self._parts.counter.count,
+                call_tools=self._parts.surface.call_tools,
+                batch_size=self._parts.calls.batch_size,
+            )
+            if len(view.own) < _EXPOSURES:
+                view.own[may] = known
+        return known
+
+    # ── calls ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def call_tool(self, name: str, arguments: Any, caller: Caller, context: CallContext) -> Json:
+        """A `tools/call` result. Any tool can be called by its name, whether it is listed or not."""
+        await self._parts.conversations.load(caller.conversation)
+        if name in self._own_names:
+            return await self._call_own(name, arguments, caller, context)
+        off = not self.surface(caller).verdict.deferring
+        return await self._parts.invoker().call(name, arguments, caller, context, via="direct", verbatim=off)
+
+    async def _call_own(self, name: str, arguments: Any, caller: Caller, context: CallContext) -> Json:
+        from pegboard.invoke.words import ending_of, failure, told
+
+        try:
+            given = self._given(name, arguments)
+            if name == SEARCH:
+                return await self._search(given, caller)
+            if name == BATCH:
+                return await self._batch(given, caller, context)
+        except PegboardError as error:
+            return failure(error.message if isinstance(error, ArgumentsError) else told(error), ending_of(error))
+        if name == READ:
+            return self._parts.invoker().read_result(given.handle, given.page, caller)
+        if given.name in self._own_names and given.name not in _EFFECTS:
+            return await self._call_own(given.name, given.arguments, caller, context)
+        invoker, effect = self._parts.invoker(), _EFFECTS[name]
+        return await invoker.call(given.name, given.arguments, caller, context, via="call_tool", effect=effect)
+
+    def _given(self, name: str, arguments: Any) -> Any:
+        """What one of our own tools was called with."""
+        if self._arguments is None:
+            from pegboard.platform_tools.asked import OwnArguments
+
+            surface, size = self._parts.surface, self._parts.calls.batch_size
+            self._arguments = OwnArguments(definitions((), len, call_tools=surface.call_tools, batch_size=size))
+        return self._arguments.read(name, arguments)
+
+    def activate(self, caller: Caller, tool: Tool) -> None:
+        """A call of this tool went well: it counts as loaded from now on."""
+        if not caller.conversation:
+            return
+        surface = self.surface(caller)
+        if not surface.verdict.passing:
+            conversation = self._parts.conversations.get(caller.conversation)
+            change = surface.used(tool.public_name, self._parts.now())
+            self._parts.conversations.change(conversation, change.activation)
+
+    async def _batch(self, given: Several, caller: Caller, context: CallContext) -> Json:
+        from pegboard.platform_tools.batch import combined, run
+
+        invoker = self._parts.invoker()
+        effect: Effect | None = "read" if CALL_READ in self._own_names else None
+        # Progress of several at once would run backwards; questions can be told apart.
+        quiet = msgspec.structs.replace(context, on_progress=None)
+
+        async def one(name: str, arguments: Any) -> Json:
+            if name in (SEARCH, READ):
+                return await self._call_own(name, arguments, caller, quiet)
+            return await invoker.call(name, arguments, caller, quiet, via="batch", effect=effect)
+
+        parallel = self._parts.calls.batch_parallel
+        results = await run(given.calls, one, parallel=parallel, stop_on_error=given.stop_on_error)
+        # Each is cut to what may be handed on at once; together they must be no more than that either.
+        return invoker.fitted(combined(given.calls, results), caller)
+
+    async def _search(self, asked: Asked, caller: Caller) -> Json:
+        from pegboard.platform_tools.search import answer_text, result_of, terms_of
+
+        began, at = time.perf_counter(), self._parts.now()
+        query = asked.query[:_LONGEST_QUERY]
+        answer = await self._parts.search(query, terms_of(asked, caller))
+        surface = self.surface(caller)
+        hits = tuple(hit for hit in answer.hits if hit.name in surface.permitted)
+        answer = msgspec.structs.replace(answer, hits=hits)
+        found = [hit.name for hit in hits]
+        conversation = self._parts.conversations.get(caller.conversation)
+        change = surface.activated(found, at)
+        if not surface.verdict.passing:
+            self._parts.conversations.change(conversation, change.activation)
+        text = answer_text(
+            asked,
+            answer,
+            surface.permitted,
+            call=self._way_to_call,
+            change=change if surface.basis.list_active and surface.verdict.deferring else None,
+            news=self._news(conversation, surface),
+            unasked=[entry.name for entry in _never_asked(self._parts.catalog())] if caller.allow is None else [],
+        )
+        count = self._parts.counter.count
+        self._parts.record(
+            Lookup(
+                at=at,
+                query=query,
+                conversation=caller.conversation,
+                caller=caller.identity,
+                found=tuple(found),
+                answer_tokens=count(text),
+                request_tokens=count(msgspec.json.encode(asked).decode()),
+                duration_ms=(time.perf_counter() - began) * 1000,
+            )
+        )
+        return result_of(text, found)
+
+    def _way_to_call(self, tool: Tool) -> str:
+        """Which of our own tools calls this one."""
+        from pegboard.invoke.facts import effect_of
+        from pegboard.invoke.policy import CALL_TOOLS
+
+        return CALL if CALL in self._own_names else CALL_TOOLS[effect_of(tool)]
+
+    def _news(self, conversation: Conversation, surface: Surface) -> str:
+        """What came and went since this conversation was last told; told once."""
+        before, conversation.seen = conversation.seen, surface.permitted
+        if before is None or before is surface.permitted or not conversation.key:
+            return ""
+        return news(before, surface.permitted).notice()
+
+    # ── what is noted ────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _expose(self, surface: Surface, caller: Caller) -> None:
+        """Notes what was shown, once it is shown: counting the tokens of many tools takes longer than listing them."""
+        import asyncio
+
+        at = self._parts.now()
+
+        def count() -> Exposure:
+            return Exposure(
+                at=at,
+                conversation=caller.conversation,
+                caller=caller.identity,
+                shown=len(surface.names),
+                deferred=surface.deferred,
+                shown_tokens=surface.tokens(),
+                own_tokens=surface.tokens(Reason.OWN),
+                deferred_tokens=surface.deferred_tokens,
+                counted=surface.counted,
+            )
+
+        async def later() -> None:
+            self._parts.record(await asyncio.to_thread(count))
+
+        try:
+            task = asyncio.get_running_loop().create_task(later(), name="pegboard exposure")
+        except RuntimeError:
+            self._parts.record(count())
+            return
+        self._counting.add(task)
+        task.add_done_callback(self._counting.discard)
+
+    async def close(self) -> None:
+        """Waits for what is still to be noted, and keeps what conversations have loaded."""
+        import asyncio
+
+        await asyncio.gather(*self._counting, return_exceptions=True)
+        await self._parts.conversations.keep()
+
+
+def _never_asked(catalog: Catalog) -> list[ServerEntry]:
+    """The servers whose tools nobody knows yet."""
+    return [entry for entry in catalog.servers.values() if entry.usable and entry.listed is None]

@@ -1,0 +1,124 @@
+"""`search_tools`: a query in, what a model needs to call what was found out. As few tokens as will do.
+
+Above: `desk`. Below: the index, through a function; `surface.render`. Pure but for that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+from pegboard.index.finder import Terms
+from pegboard.index.narrow import Narrow
+from pegboard.platform_tools.asked import Asked
+from pegboard.surface.activation import Change
+from pegboard.surface.render import Detail, rendered
+from pegboard.surface.visible import one_line
+from pegboard.types import Answer, Caller, Hit, Json, Tool
+
+Search = Callable[[str, Terms], Awaitable[Answer]]
+
+MOST_ALSO = 3
+_LONGEST_QUERY = 120
+_LONGEST_NAME = 80
+_MOST_UNKNOWN = 10
+
+
+def terms_of(asked: Asked, caller: Caller) -> Terms:
+    """How the index is to answer it: nothing that the caller may not use is found."""
+    narrow = Narrow(
+        servers=(asked.server,) if asked.server else (),
+        tags=asked.tags,
+        scopes=caller.scopes,
+        allow=caller.allow,
+        max_cost_usd=asked.max_cost_usd,
+        max_latency_ms=asked.max_latency_ms,
+    )
+    return Terms(limit=asked.limit, narrow=narrow)
+
+
+def answer_text(
+    asked: Asked,
+    answer: Answer,
+    tools: Mapping[str, Tool],
+    *,
+    call: Callable[[Tool], str],
+    change: Change | None = None,
+    news: str = "",
+    unasked: Sequence[str] = (),
+) -> str:
+    """The answer as a model reads it: `call` names what calls a tool; `change` is told where loaded ones are listed,
+    `unasked` where nothing fits."""
+    hits = [hit for hit in answer.hits if hit.name in tools]
+    parts = [_found(hits, tools, asked.detail, call)] if hits else [_nothing(asked, answer)]
+    if answer.unknown:
+        parts.append(_unknown(answer.unknown))
+    if change is not None:
+        parts += _loaded(change)
+    if unasked and not hits:
+        parts.append(_not_asked_yet(unasked))
+    parts += [f"Note: {note}." for note in answer.notes]
+    if news:
+        parts.append(news)
+    return "\n\n".join(part for part in parts if part)
+
+
+def _found(hits: Sequence[Hit], tools: Mapping[str, Tool], detail: Detail, call: Callable[[Tool], str]) -> str:
+    lines = [f"{rendered(tools[hit.name], detail)}{_also(hit)}" for hit in hits]
+    if detail == "names":
+        return "\n".join(lines)
+    ways = [call(tools[hit.name]) for hit in hits]
+    if len(set(ways)) == 1:
+        return "\n".join([f"Call with {ways[0]}(name, arguments):", *lines])
+    marked = [f"[{way}] {line}" for way, line in zip(ways, lines, strict=True)]
+    return "\n".join([f"Call each with what stands before it, as in {ways[0]}(name, arguments):", *marked])
+
+
+def _also(hit: Hit) -> str:
+    if not hit.also:
+        return ""
+    more = f" and {len(hit.also) - MOST_ALSO} more" if len(hit.also) > MOST_ALSO else ""
+    return f"\n  also: {', '.join(hit.also[:MOST_ALSO])}{more}"
+
+
+def _nothing(asked: Asked, answer: Answer) -> str:
+    if answer.unknown:
+        return ""
+    nearest = f" Nearest servers: {', '.join(answer.nearest_servers)}." if answer.nearest_servers else ""
+    filters = " The filters may leave out what you need." if _is_narrowed(asked) else ""
+    return (
+        f"No tool fits {one_line(asked.query, _LONGEST_QUERY)!r}; nothing was loaded.{nearest}{filters} "
+        "Say it in other words, or name a server."
+    )
+
+
+def _not_asked_yet(servers: Sequence[str]) -> str:
+    shown = ", ".join(servers[:_MOST_UNKNOWN])
+    more = f" and {len(servers) - _MOST_UNKNOWN} more" if len(servers) > _MOST_UNKNOWN else ""
+    return f"The tools of {shown}{more} are not known yet: these servers are being asked. Search again in a moment."
+
+
+def _is_narrowed(asked: Asked) -> bool:
+    return bool(asked.server or asked.tags or asked.max_cost_usd is not None or asked.max_latency_ms is not None)
+
+
+def _unknown(names: Sequence[str]) -> str:
+    shown = ", ".join(one_line(name, _LONGEST_NAME) for name in names[:_MOST_UNKNOWN])
+    more = f" and {len(names) - _MOST_UNKNOWN} more" if len(names) > _MOST_UNKNOWN else ""
+    return f"No tool is named: {shown}{more}."
+
+
+def _loaded(change: Change) -> list[str]:
+    """The truth about what is in the list now."""
+    told = []
+    if change.activated:
+        told.append(f"Loaded: {', '.join(change.activated)}.")
+    if change.evicted:
+        told.append(f"Unloaded to make room, still callable: {', '.join(change.evicted)}.")
+    if change.left_out:
+        told.append(f"Not loaded for want of room, still callable: {', '.join(change.left_out)}.")
+    return [" ".join(told)] if told else []
+
+
+def result_of(text: str, found: Sequence[str]) -> Json:
+    """The `tools/call` result."""
+    return {"content": [{"type": "text", "text": text}], "_meta": {"pegboard/found": list(found)}}
