@@ -50,26 +50,27 @@ class Suite:
     @classmethod
     def install(cls) -> Suite:
         """Gets Node and the package, unless they are there already."""
-        HOME.mkdir(exist_ok=True)
-        with (HOME / ".lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)  # two test processes may want it at the same time
-            node, npm = _node()
-            package = HOME / "node_modules" / PACKAGE
-            if not _is_version(package / "package.json", VERSION):
-                spec = f"{PACKAGE}@{VERSION}"
-                _run(
-                    [*npm, "install", "--prefix", str(HOME), "--no-save", "--ignore-scripts", "--no-audit", spec], node
-                )
+        node, package = installed(PACKAGE, VERSION)
         return cls(node, package / "dist" / "index.js")
 
-    def scenarios(self) -> dict[str, list[str]]:
-        """The scenarios for clients, by revision; what belongs to none is under `extension`."""
-        listed = _run([str(self._node), str(self._script), "list", "--client"], self._node)
+    def scenarios(self, role: str = "client") -> dict[str, list[str]]:
+        """The scenarios for clients or servers, by revision; what belongs to none is under `extension`."""
+        listed = _run([str(self._node), str(self._script), "list", f"--{role}"], self._node)
         found: dict[str, list[str]] = {}
         for name, revisions in _SCENARIO.findall(listed):
             for revision in revisions.split(","):
                 found.setdefault(revision, []).append(name)
         return found
+
+    def run_server(self, scenario: str, revision: str, url: str) -> Verdict:
+        """Puts the server at this address through one scenario. A check that could not be made counts as failed."""
+        ran = subprocess.run(
+            [str(self._node), str(self._script), "server", "--url", url, "--scenario", scenario,
+             "--spec-version", revision],
+            capture_output=True, text=True, timeout=120, check=False,
+        )  # fmt: skip
+        story = f"{ran.stdout}\n{ran.stderr}"
+        return Verdict(scenario, ran.returncode == 0 and "SUCCESS" in story and "FAILURE" not in story, story)
 
     def run(self, scenario: str, revision: str, folder: Path) -> Verdict:
         """Runs our client through one scenario. To pass, something must have been checked and nothing found wrong."""
@@ -87,6 +88,20 @@ class Suite:
         statuses = [check["status"] for path in folder.rglob("checks.json") for check in json.loads(path.read_text())]
         passed = ran.returncode == 0 and "SUCCESS" in statuses and "FAILURE" not in statuses
         return Verdict(scenario, passed, f"{ran.stdout}\n{ran.stderr}")
+
+
+def installed(package: str, version: str) -> tuple[Path, Path]:
+    """Node, and the folder of an npm package; both are fetched unless they are there already."""
+    home = HOME / package.rpartition("/")[2]  # each in a folder of its own: npm drops what it was not told to save
+    home.mkdir(parents=True, exist_ok=True)
+    with (HOME / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # two test processes may want it at the same time
+        node, npm = _node()
+        folder = home / "node_modules" / package
+        if not _is_version(folder / "package.json", version):
+            spec = f"{package}@{version}"
+            _run([*npm, "install", "--prefix", str(home), "--no-save", "--ignore-scripts", "--no-audit", spec], node)
+    return node, folder
 
 
 def _node() -> tuple[Path, list[str]]:

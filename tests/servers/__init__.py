@@ -23,9 +23,12 @@ __all__ = [
     "PLAIN_TOOLS",
     "example_command",
     "example_http",
+    "gateway_command",
+    "gateway_http",
     "hostile_command",
     "hostile_http",
     "legacy_sse",
+    "offering_command",
     "plain_command",
 ]
 
@@ -52,6 +55,23 @@ def hostile_command(mode: str, *arguments: str) -> list[str]:
 def example_command(name: str, *arguments: str) -> list[str]:
     """Starts one of the example servers (`notes`, `units`, `calendar_server`) on stdio, or as its arguments say."""
     return [sys.executable, str(EXAMPLES / f"{name}.py"), *arguments]
+
+
+def gateway_command(*arguments: str) -> list[str]:
+    """Starts `gateway_server.py` on stdio, or as its arguments say; a warning is an error there too."""
+    return [sys.executable, "-W", "error", str(HERE / "gateway_server.py"), *arguments]
+
+
+@contextmanager
+def gateway_http(*arguments: str) -> Iterator[str]:
+    """Runs `gateway_server.py` over streamable HTTP on a free port; gives the address of its MCP endpoint."""
+    with _running(gateway_command("--http", "0", *arguments)) as process:
+        yield _announced(process, r"http://\S+")
+
+
+def offering_command(*arguments: str) -> list[str]:
+    """Starts `offering.py` on stdio: prompts and resources."""
+    return [*_ISOLATED, str(HERE / "offering.py"), *arguments]
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from pegboard.wire.meta import META_CAPABILITIES, META_CLIENT, META_VERSION
 from pegboard.wire.versions import Era, era_of
 
 ONLY_STATELESS = frozenset({"server/discover", "subscriptions/listen"})
-ONLY_HANDSHAKE = frozenset({"ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"})
+ONLY_HANDSHAKE = frozenset({"initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"})
 
 
 class Handshake(msgspec.Struct, frozen=True):

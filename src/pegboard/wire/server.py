@@ -126,9 +126,9 @@ class ServerSide:
             return _refusal(request.id, RpcError(INVALID_PARAMS, "`params` must be an object"), None)
         if request.id in self._progress or request.id in self._subscriptions:
             return _refusal(request.id, RpcError(INVALID_REQUEST, f"A request with id {request.id!r} is open"), None)
-        if request.method == "initialize":
-            return self._initialize(request.id, params)
         era = self._era_of(params)
+        if request.method == "initialize" and era is not Era.STATELESS:
+            return self._initialize(request.id, params)
         if request.method == "ping" and era is None and Era.HANDSHAKE in self._eras:
             return Answer(encode_result(request.id, {}))  # the one request that may come before `initialize`
         asked = identify(request, params, self.handshake, self._versions)
