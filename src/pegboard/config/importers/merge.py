@@ -29,11 +29,17 @@ def merge(found: Iterable[Found]) -> tuple[Found, ...]:
     return tuple(map(_one, groups))
 
 
+def same_server(left: ServerConfig, right: ServerConfig) -> bool:
+    """Whether two configurations reach one server with one account."""
+    return _reached(left) == _reached(right) and not _differing(left, right)
+
+
 def _launch(item: Found) -> object:
+    return id(item) if item.config is None else _reached(item.config)
+
+
+def _reached(config: ServerConfig) -> object:
     """What is run or reached. Values are left out: the same server often has its token written in two ways."""
-    config = item.config
-    if config is None:
-        return id(item)
     if config.url is not None:
         return config.url
     return config.command, config.args, config.cwd, tuple(sorted(config.env))
@@ -43,7 +49,7 @@ def _belongs(item: Found, group: list[Found]) -> bool:
     """Two entries of one file are two servers, whatever they have in common; so are two accounts."""
     if any((other.source, other.file) == (item.source, item.file) for other in group):
         return False
-    return item.name == group[0].name or not _differing(item, group[0])
+    return item.name == group[0].name or not _differing(item.config, group[0].config)
 
 
 def _one(group: list[Found]) -> Found:
@@ -52,14 +58,14 @@ def _one(group: list[Found]) -> Found:
     notes = tuple(
         f"{other.source} has another value for {', '.join(differing)}."
         for other in others
-        if (differing := _differing(chosen, other))
+        if (differing := _differing(chosen.config, other.config))
     )
     return msgspec.structs.replace(chosen, notes=(*chosen.notes, *notes), duplicates=others)
 
 
-def _differing(left: Found, right: Found) -> list[str]:
+def _differing(left: ServerConfig | None, right: ServerConfig | None) -> list[str]:
     """Variables and headers that the two set to different texts; a reference may well mean the other's text."""
-    ours, theirs = _values(left.config), _values(right.config)
+    ours, theirs = _values(left), _values(right)
     return sorted(
         name
         for name in ours.keys() | theirs.keys()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import count
 
 MAX_KEY = 32
@@ -36,8 +36,8 @@ def skeleton(key: str) -> str:
 class Keys:
     """Hands out each key once."""
 
-    def __init__(self) -> None:
-        self._taken = {skeleton(_RESERVED)}
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self._taken = {skeleton(key) for key in (_RESERVED, *taken)}
 
     def claim(self, name: str, program: str) -> str:
         """A key for this name that no one has yet: with the program's name added if need be, then with a number."""

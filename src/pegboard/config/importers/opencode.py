@@ -74,9 +74,13 @@ def _servers(document: Any, folder: Path | None) -> tuple[Entry, ...]:
     table = member(document, "mcp")
     if table is not None and not isinstance(table, dict):
         raise WrongShape(f"`mcp` should be a table of servers, but is {kind_of(table)}.")
-    if _is_second_version(table):
-        return convert_all(member(table, "servers"), ("mcp", "servers"), _convert, opencode, folder)
-    return convert_all(table, ("mcp",), _convert, opencode, folder)
+    where = servers_table(document)
+    return convert_all(table if len(where) == 1 else member(table, "servers"), where, _convert, opencode, folder)
+
+
+def servers_table(document: Any) -> tuple[str, ...]:
+    """The keys that lead to the servers."""
+    return ("mcp", "servers") if _is_second_version(member(document, "mcp")) else ("mcp",)
 
 
 def _is_second_version(table: Any) -> bool:

@@ -39,6 +39,18 @@ def secrets_in(config: ServerConfig) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
+def secret_values(config: ServerConfig) -> tuple[str, ...]:
+    """The secrets themselves, so that they can be kept off the screen."""
+    found: list[str] = []
+
+    def note(_place: str, _name: str, value: str) -> str:
+        found.append(value)
+        return value
+
+    _rewritten(config, note)
+    return tuple(dict.fromkeys(found))
+
+
 def masked(config: ServerConfig) -> ServerConfig:
     """For showing: every literal value of `env` and `headers` hidden; references say nothing and stay."""
     return msgspec.structs.replace(config, env=_masked(config.env), headers=_masked(config.headers))

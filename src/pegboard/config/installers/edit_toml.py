@@ -1,0 +1,167 @@
+"""Changes one table of a TOML file as text: every character outside the change stays as it was.
+
+A scanner finds the statements (headers and pairs) with the whole path each speaks of; what belongs to a server is cut
+out with the comments right above it, and new tables are added at the end. Above: `plan`, `undo` and whoever takes
+servers out of a pegboard.toml. Below: `locate`, which knows the pieces of TOML, and `write`, which writes tables.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Collection, Iterator
+from typing import Any
+
+import msgspec
+
+from pegboard.config.locate import PIECES
+from pegboard.config.write import parse_toml, table_lines
+
+Path = tuple[str, ...]
+
+_MARK = "\ufeff"
+
+
+class _Statement(msgspec.Struct, frozen=True):
+    """A header or a pair: its lines, and the path it speaks of."""
+
+    start: int
+    end: int
+    path: Path
+    is_header: bool
+
+
+def parse(text: str) -> dict[str, Any]:
+    """The tables of the file."""
+    return parse_toml(text)
+
+
+def without(text: str, path: Path, names: Collection[str]) -> str:
+    """`text` without these members of the table at `path`."""
+    for start, end in reversed(_ranges(text, path, names)):
+        text = _without_range(text, start, end)
+    return text
+
+
+def with_entry(text: str, path: Path, name: str, value: Any) -> str:
+    """`text` followed by this table; one of the same name goes."""
+    return _appended(without(text, path, (name,)), _newline(text).join([*table_lines((*path, name), value), ""]))
+
+
+def put_back(text: str, path: Path, names: Collection[str], before: str) -> str:
+    """`text` followed by these tables as `before` has them; the order of tables means nothing in TOML."""
+    values: Any = parse(before)
+    for key in path:
+        values = values.get(key, {}) if isinstance(values, dict) else {}
+    for name in [name for name in values if name in names]:
+        ranges = _ranges(before, path, (name,))
+        if ranges and all(_has_header(before, *each) for each in ranges):
+            for start, end in ranges:
+                text = _appended(text, before[start:end])
+        else:
+            # Pairs in a section of others mean nothing elsewhere, so the same is said as a table.
+            text = _appended(text, _newline(text).join([*table_lines((*path, name), values[name]), ""]))
+    return text
+
+
+def _has_header(text: str, start: int, end: int) -> bool:
+    lines = (line.strip() for line in text[start:end].splitlines())
+    return next((line.startswith("[") for line in lines if line and not line.startswith("#")), False)
+
+
+def _appended(text: str, block: str) -> str:
+    newline = _newline(text)
+    if not text.removeprefix(_MARK).strip():
+        return text + block
+    gap = "" if text.endswith("\n") else newline
+    blank = "" if text.endswith(("\n\n", "\n\r\n")) else newline
+    return text + gap + blank + block
+
+
+def _ranges(text: str, path: Path, names: Collection[str]) -> list[tuple[int, int]]:
+    """What belongs to these members, in order: whole sections, and single pairs in sections of others."""
+    statements = list(_statements(text))
+    mine = {(*path, name) for name in names}
+    ranges: list[tuple[int, int]] = []
+    in_section = False
+    behind = 1 if text.startswith(_MARK) else 0
+    for statement in statements:
+        belongs = statement.path[: len(path) + 1] in mine
+        if statement.is_header:
+            in_section = belongs
+        if belongs and in_section and not statement.is_header:
+            ranges[-1] = (ranges[-1][0], statement.end)
+        elif belongs:
+            ranges.append((_with_comments(text, behind, statement.start), statement.end))
+        behind = statement.end
+    return ranges
+
+
+def _with_comments(text: str, floor: int, start: int) -> int:
+    """Where the comment lines right above a statement begin."""
+    while start > floor:
+        line = text.rfind("\n", 0, start - 1) + 1
+        if line < floor or not text[line:start].lstrip(" \t").startswith("#"):
+            break
+        start = line
+    return start
+
+
+def _without_range(text: str, start: int, end: int) -> str:
+    """Cuts out whole lines with the blank ones behind them; at the end of the file with those before."""
+    rest = text[end:]
+    lines = rest.splitlines(keepends=True)
+    blank = next((number for number, line in enumerate(lines) if line.strip()), len(lines))
+    if blank < len(lines):
+        return text[:start] + "".join(lines[blank:])
+    kept = text[:start].rstrip()
+    if not kept.removeprefix(_MARK):
+        return kept
+    return kept + (text[len(kept) : start].partition("\n")[0] + "\n" if "\n" in text[len(kept) : start] else "")
+
+
+def _newline(text: str) -> str:
+    return "\r\n" if "\r\n" in text else "\n"
+
+
+def _statements(text: str) -> Iterator[_Statement]:
+    """Every header and pair of the text, which is valid TOML."""
+    section: Path = ()
+    begin: int | None = None
+    equals: int | None = None
+    depth = 0
+    for match in PIECES.finditer(text, text.startswith(_MARK)):
+        piece = match[0]
+        if piece == "\n" and not depth and begin is not None:
+            statement = _statement(text, begin, match.end(), equals, section)
+            section = statement.path if statement.is_header else section
+            yield statement
+            begin = equals = None
+        elif piece == "\n" or piece.startswith("#"):
+            continue
+        else:
+            begin = match.start() if begin is None else begin
+            equals = match.start() if piece == "=" and not depth and equals is None else equals
+            depth += (piece in "[{") - (piece in "]}")
+    if begin is not None:
+        yield _statement(text, begin, len(text), equals, section)
+
+
+def _statement(text: str, begin: int, end: int, equals: int | None, section: Path) -> _Statement:
+    start = text.rfind("\n", 0, begin) + 1
+    start = max(start, 1) if text.startswith(_MARK) else start
+    if equals is None:
+        return _Statement(start, end, _steps(text[begin:end]), True)
+    return _Statement(start, end, (*section, *_steps(f"{text[begin:equals]} = 0")), False)
+
+
+def _steps(text: str) -> Path:
+    """The keys that a header or the left side of a pair names."""
+    value: Any = tomllib.loads(text)
+    steps: list[str] = []
+    while value:
+        value = value[0] if isinstance(value, list) else value
+        if not value:
+            break
+        [(key, value)] = value.items()
+        steps.append(key)
+    return tuple(steps)
