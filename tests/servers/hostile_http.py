@@ -267,8 +267,13 @@ def endless(kind: str, opening: bytes) -> Fault:
 
 
 def changed(change: Callable[[Reply], bytes]) -> Fault:
-    """The sober reply, with other bytes."""
-    return lambda exchange: exchange.end(change(exchange.reply))
+    """The sober reply, with other bytes, on a connection that nobody is to use again."""
+    return lambda exchange: exchange.end(change(last(exchange.reply)))
+
+
+def last(reply: Reply) -> Reply:
+    """Says that the connection will be closed: a client that used it again would meet a second fault."""
+    return reply._replace(headers=(*reply.headers, "Connection: close"))
 
 
 async def soberly(exchange: Exchange) -> None:
@@ -338,7 +343,7 @@ async def sse_wrong_id(exchange: Exchange) -> None:
 
 async def gzip_bomb(exchange: Exchange) -> None:
     body = bomb(exchange.reply.body)
-    await exchange.end(exchange.reply.head("Content-Encoding: gzip", f"Content-Length: {len(body)}") + body)
+    await exchange.end(last(exchange.reply).head("Content-Encoding: gzip", f"Content-Length: {len(body)}") + body)
 
 
 def bomb(message: bytes, megabytes: int = 256) -> bytes:
@@ -355,6 +360,10 @@ def bomb(message: bytes, megabytes: int = 256) -> bytes:
     size = len(before) + len(after) + 2 + megabytes * MEGABYTE
     trailer = struct.pack("<II", checksum, size & 0xFFFFFFFF)
     return b"\x1f\x8b\x08\0\0\0\0\0\0\xff" + opening + block * megabytes + closing + trailer
+
+
+async def closes_idle(exchange: Exchange) -> None:
+    await exchange.end(exchange.reply.wire())
 
 
 async def session_404(exchange: Exchange) -> None:
@@ -408,8 +417,10 @@ FAULTS: dict[str, Faults] = {
     "hang_headers": {"call": nothing},
     "hang_body": {"call": hang_body},
     "slow_drip": {"call": slow_drip},
-    "bad_utf8": {"call": changed(lambda reply: Reply(200, reply.body.replace(b'"ok"', b'"ok\xff\xc3"')).wire())},
-    "closes_idle": {"any": changed(Reply.wire)},
+    "bad_utf8": {
+        "call": changed(lambda reply: reply._replace(body=reply.body.replace(b'"ok"', b'"ok\xff\xc3"')).wire())
+    },
+    "closes_idle": {"any": closes_idle},
     "delete_hangs": {"delete": nothing},
     "session_404": {"post": session_404},
     "session_changes": {"post": session_changes},
