@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+# Each of the test processes has a core to itself; numpy must not want the others as well.
+ONE_CORE := OPENBLAS_NUM_THREADS=1
 
 .PHONY: demo test test-all bench lint format clean
 
@@ -10,10 +12,10 @@ demo: $(STAMP)
 	@$(BIN)/python examples/demo.py
 
 test: lint
-	@$(BIN)/pytest -n 2 -m "not slow"
+	@$(ONE_CORE) $(BIN)/pytest -n 2 -m "not slow"
 
 test-all: lint
-	@$(BIN)/pytest -n 2
+	@$(ONE_CORE) $(BIN)/pytest -n 2
 
 bench: $(STAMP)
 	@$(BIN)/python -m bench
@@ -29,7 +31,7 @@ format: $(STAMP)
 	@$(BIN)/ruff format --quiet .
 
 clean:
-	rm -rf $(VENV) .venv-bench .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-bench .venv-gateways .mypy_cache .ruff_cache .hypothesis
 
 $(STAMP): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Pegboard needs Python 3.11 or newer: make PYTHON=python3.12 ..."; exit 1; }

@@ -10,13 +10,17 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from bench import abstention, calls, catalog, quality, search_speed, start
+from bench import abstention, calls, catalog, gateways, invoke, quality, record, render, search_speed, start
 
 PARTS: dict[str, Callable[[Path], object]] = {
     "start": start.run,
     "catalog": catalog.run,
     "calls": lambda _: calls.run(),
+    "gateways": gateways.run,
+    "record": record.run,
+    "invoke": lambda _: invoke.run(),
     "search_speed": search_speed.run,
+    "render": lambda _: render.run(),
     "abstention": lambda _: abstention.run(),
     "quality": lambda _: quality.run(),
 }

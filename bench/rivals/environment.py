@@ -17,7 +17,8 @@ from pegboard.types import Tool
 
 ROOT = Path(__file__).resolve().parents[2]
 VENV = ROOT / ".venv-bench"
-PYTHON = VENV / ("Scripts" if os.name == "nt" else "bin") / "python"
+BIN = "Scripts" if os.name == "nt" else "bin"
+PYTHON = VENV / BIN / "python"
 INSTALL_S = 600.0
 GRACE_S = 600.0
 """What a script may take beyond the time it has for its queries: to build."""
@@ -97,19 +98,26 @@ def ask(entry: Entry, tools: Path, queries: Sequence[str], seconds: float) -> Ou
 
 
 @functools.cache
-def installed(needs: tuple[str, ...]) -> str:
+def installed(needs: tuple[str, ...], venv: Path = VENV) -> str:
     """Makes sure that the packages are there; gives why not, or nothing."""
+    python = venv / BIN / "python"
     try:
-        if not PYTHON.exists():
-            print(f"  making {VENV.name} …", file=sys.stderr, flush=True)
-            _checked([sys.executable, "-m", "venv", str(VENV)])
-        names = [each.partition(">=")[0] for each in needs]
-        if _run([str(PYTHON), "-c", _VERSION, *names], INSTALL_S).returncode:
-            print(f"  installing {', '.join(needs)} into {VENV.name} …", file=sys.stderr, flush=True)
-            _checked([str(PYTHON), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *needs])
+        if not python.exists():
+            print(f"  making {venv.name} …", file=sys.stderr, flush=True)
+            _checked([sys.executable, "-m", "venv", str(venv)])
+        if not versions(needs, venv):
+            print(f"  installing {', '.join(needs)} into {venv.name} …", file=sys.stderr, flush=True)
+            _checked([str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *needs])
     except (OSError, subprocess.SubprocessError) as error:
         return _last_line(getattr(error, "stderr", "") or str(error))
     return ""
+
+
+def versions(needs: tuple[str, ...], venv: Path = VENV) -> str:
+    """The versions that are installed; nothing when one is not."""
+    names = [each.partition(">=")[0] for each in needs]
+    done = _run([str(venv / BIN / "python"), "-c", _VERSION, *names], INSTALL_S)
+    return "" if done.returncode else done.stdout.strip()
 
 
 def _checked(command: Sequence[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 import subprocess
 import sys
@@ -106,6 +107,28 @@ def test_commands_that_read_the_cache_load_no_event_loop_and_no_http(tmp_path: P
     loaded = loaded_by("--config", "pegboard.toml", *command, cwd=tmp_path)
     assert "msgspec" in loaded
     assert loaded & SLOW_IMPORTS == set()
+
+
+def test_a_client_that_lists_tools_pays_for_neither_index_nor_store_nor_http(tmp_path: Path) -> None:
+    (tmp_path / "pegboard.toml").write_text(
+        f'[servers.a]\ncommand = "{sys.executable}"\n[store]\ncache_dir = "{tmp_path}"\nstate_dir = "{tmp_path}"\n'
+        '[surface]\nmode = "on"\n[record]\nenabled = false\n[gateway]\nbackground_refresh = false\n'
+    )
+    about = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    asked = [("initialize", about), ("tools/list", {})]
+    lines = (
+        json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
+        for number, (method, params) in enumerate(asked)
+    )
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "pegboard", "serve"],
+        cwd=tmp_path, input="\n".join(lines) + "\n", capture_output=True, text=True, timeout=30, check=True,
+    )  # fmt: skip
+    assert "search_tools" in done.stdout
+    loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
+    assert "pegboard.platform_tools.desk" in loaded
+    heavy = {"numpy", "sqlite3", "httpx2", "mcp", "pydantic", "pegboard.index.finder", "pegboard.invoke.path"}
+    assert loaded & heavy == set()
 
 
 def test_every_module_can_be_imported_without_the_optional_dependencies() -> None:

@@ -10,7 +10,7 @@ import sys
 from typing import Any
 
 from pegboard.cli import output
-from pegboard.types import Json
+from pegboard.types import Json, OnAsk
 
 DECLINED: Json = {"action": "decline"}
 CANCELLED: Json = {"action": "cancel"}
@@ -25,6 +25,17 @@ async def answer(method: str, params: Json) -> Json:
         return await _fill_in(params)
     except EOFError:
         return CANCELLED
+
+
+def one_at_a_time(ask: OnAsk) -> OnAsk:
+    """A server may ask several things at once; a person reads one after the other."""
+    turn = asyncio.Lock()
+
+    async def asked(method: str, params: Json) -> Json:
+        async with turn:
+            return await ask(method, params)
+
+    return asked
 
 
 async def _fill_in(params: Json) -> Json:

@@ -10,13 +10,13 @@ from pathlib import Path
 import msgspec
 
 from pegboard.cli import output
-from pegboard.cli.answers import answer
-from pegboard.cli.arguments import kind_of, misfits
+from pegboard.cli.answers import answer, one_at_a_time
 from pegboard.cli.context import load_with_servers, seconds
 from pegboard.config.model import Config
 from pegboard.engine import Engine
 from pegboard.errors import ArgumentsError, RemoteError
-from pegboard.types import CallContext, Json, Progress, Tool
+from pegboard.invoke.arguments import kind_of, misfits
+from pegboard.types import CallContext, Caller, Json, Progress, Tool
 from pegboard.wire.messages import INVALID_PARAMS
 
 
@@ -40,20 +40,28 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _call(config: Config, args: argparse.Namespace) -> tuple[Json, Tool, Json]:
-    async with Engine(config, refresh=False) as engine:
+    async with Engine(config, refresh=False, approve=_approved if sys.stdin.isatty() else None) as engine:
         tool = await engine.find(args.tool)
         arguments = _arguments(args.arguments, tool)
         context = CallContext(
             timeout=args.timeout,
             on_progress=None if args.json else _show_progress,
-            on_ask=answer if sys.stdin.isatty() and args.arguments != "-" else None,
+            on_ask=one_at_a_time(answer) if sys.stdin.isatty() and args.arguments != "-" else None,
         )
         try:
-            return await engine.call(tool.public_name, arguments, context), tool, arguments
+            return await engine.call(tool.public_name, arguments, context, via="cli"), tool, arguments
         except RemoteError as error:
             if error.code != INVALID_PARAMS:
                 raise
             raise ArgumentsError(error.message, tool.input_schema) from None
+
+
+async def _approved(tool: Tool, arguments: Json, _: Caller) -> bool:
+    """Asks the person at the terminal about a call that needs approval."""
+    shown = output.printable(msgspec.json.encode(arguments).decode())
+    output.warn(f"{tool.public_name} needs approval. Arguments: {shown}")
+    said = await asyncio.to_thread(input, "Call it? [y/N] ")
+    return said.strip().lower() in ("y", "yes")
 
 
 def _arguments(text: str, tool: Tool) -> Json:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from pegboard.config.load import load
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
 
     from pegboard.config.model import Config
 
+_UNITS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0}
+_SPAN = re.compile(r"(\d{1,6}(?:\.\d{1,3})?)\s*(s|m|min|h|d|w)?")
 NO_SERVERS = "No servers are configured."
 NO_SERVERS_HINT = (
     "`pegboard import` finds the ones your agents already have; or write [servers.<name>] into pegboard.toml, "
@@ -25,6 +28,14 @@ def seconds(text: str) -> float:
     if not 0 < value < float("inf"):
         raise ValueError(f"{text} is no length of time")
     return value
+
+
+def time_span(text: str) -> float:
+    """A flag's length of time with its unit, in seconds: 90s, 15min, 12h, 7d, 4w; for argparse."""
+    found = _SPAN.fullmatch(text.strip().lower())
+    if not found:
+        raise ValueError(f"{text} is no length of time")
+    return float(found[1]) * _UNITS[found[2] or "d"]
 
 
 def port(text: str) -> int:

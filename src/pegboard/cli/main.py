@@ -15,21 +15,28 @@ import msgspec
 import pegboard
 from pegboard.cli import output
 from pegboard.errors import ArgumentsError, ConfigError, PegboardError, ServerNotFound, ToolNotFound
+from pegboard.index.blas import on_one_core
 
 COMMANDS = {
+    "serve": ("pegboard.cli.serve", "put all servers behind one small MCP surface, on stdio or HTTP"),
     "servers": ("pegboard.cli.servers", "the roster: state, tools, age, last error and how to fix it"),
     "tools": ("pegboard.cli.tools", "all tools, from the cache; no server is started"),
     "search": ("pegboard.cli.search", "the tools that can do what you say, best first; no server is started"),
     "show": ("pegboard.cli.show", "one tool with its whole definition"),
     "call": ("pegboard.cli.call", "call a tool; only its server is started"),
     "refresh": ("pegboard.cli.refresh", "ask servers for their tools and cache the answer"),
+    "context": ("pegboard.cli.conversation", "what a conversation has loaded, what is pinned and deferred, in tokens"),
     "index": ("pegboard.cli.index", "build, inspect or verify what `search` searches"),
     "eval": ("pegboard.cli.eval", "measure how well tools are found, on your queries or your intents"),
+    "status": ("pegboard.cli.status", "servers, index, record and priors at a glance"),
+    "stats": ("pegboard.cli.stats", "what was saved, net of what searching cost, and how searching goes"),
+    "priors": ("pegboard.cli.priors", "what past calls say of each tool; refresh works it out anew"),
     "import": ("pegboard.cli.import_servers", "bring in servers that your agents already have"),
+    "install": ("pegboard.cli.install", "put Pegboard into a client, and the client's servers behind it"),
+    "uninstall": ("pegboard.cli.uninstall", "take Pegboard out of a client, and put its servers back"),
     "login": ("pegboard.cli.login", "sign in to a remote server that asks for OAuth"),
     "config": ("pegboard.cli.config", "check, show, or print the schema of the configuration"),
 }
-BLAS_CORES = "OPENBLAS_NUM_THREADS"
 EXIT_ERROR = 1
 EXIT_INTERRUPTED = 130
 
@@ -89,15 +96,9 @@ def _parse(argv: list[str]) -> tuple[argparse.Namespace, ModuleType]:
 
 
 def _imported(path: str) -> ModuleType:
-    """The command's module. Should it load numpy, then for one core: a search is over before another has woken up."""
-    chosen = os.environ.get(BLAS_CORES)
-    os.environ[BLAS_CORES] = chosen or "1"
-    try:
+    """The command's module."""
+    with on_one_core():
         return import_module(path)
-    finally:
-        # Servers that a command starts inherit the environment, and this is none of their business.
-        if chosen is None:
-            del os.environ[BLAS_CORES]
 
 
 def _parser() -> argparse.ArgumentParser:

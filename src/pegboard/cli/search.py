@@ -16,8 +16,8 @@ from pegboard.errors import PegboardError, ServerNotFound
 from pegboard.index.finder import DEFAULT_LIMIT, MOST_SURFACED, Terms
 from pegboard.index.intent import SELECT
 from pegboard.index.narrow import Narrow
-from pegboard.index.signature import signature
-from pegboard.types import Answer, Hit, Json, Match, Tool
+from pegboard.surface.render import signature, summary
+from pegboard.types import Answer, Hit, Json, Match
 
 ROUTED = 3
 
@@ -50,7 +50,7 @@ async def _search(args: argparse.Namespace) -> int:
         raise PegboardError("There is nothing to search for.", hint='Say what you want to do: pegboard search "…"')
     if query.strip().lower() == SELECT:
         raise PegboardError("`select:` needs names.", hint="pegboard search select:github__create_issue,add_note")
-    async with Engine(load_with_servers(args), refresh=False) as engine:
+    async with Engine(load_with_servers(args), refresh=False, on_warning=_say_warning) as engine:
         catalog = engine.catalog
         for name in args.server:
             if name not in catalog.servers:
@@ -59,18 +59,29 @@ async def _search(args: argparse.Namespace) -> int:
             raise PegboardError("No tools are known yet.", hint="`pegboard refresh` asks the servers for them.")
         with Progress() as progress:
             built = await engine.ready_to_search(progress)
-        told = built.by_words if built and not args.servers else ""  # the answer has a note of that
-        for warning in built.warnings if built else ():
-            if warning != told:
-                output.warn(f"warning: {output.printable(warning)}")
+        _warn(engine, "" if args.servers or built is None else built.by_words)
+        await engine.office().recall()
         if args.servers:
-            return await _route(engine, catalog, query, args)
+            return await _route(engine, engine.catalog, query, args)
         answer = await engine.search(query, _terms(args))
+        catalog = engine.catalog
         if args.json:
             output.emit(_as_json(answer, catalog, explain=args.explain))
         else:
             _print(answer, catalog, explain=args.explain)
         return 0 if answer.hits else 1
+
+
+def _say_warning(message: str) -> None:
+    output.warn(f"warning: {output.printable(message)}")
+
+
+def _warn(engine: Engine, told: str) -> None:
+    """What is odd about the catalog's aliases and the index, except what the answer has a note of."""
+    aliases = [warning for warning in engine.catalog.warnings if "alias" in warning]
+    for warning in dict.fromkeys((*aliases, *engine.index().warnings)):
+        if warning != told:
+            _say_warning(warning)
 
 
 async def _route(engine: Engine, catalog: Catalog, query: str, args: argparse.Namespace) -> int:
@@ -99,7 +110,7 @@ def _print(answer: Answer, catalog: Catalog, *, explain: bool) -> None:
     for number, hit in enumerate(answer.hits, 1):
         tool = catalog.tools[hit.name]
         output.say(f"{number:2}. {output.printable(signature(tool))}")
-        output.say(f"    {output.printable(_summary(tool))}".rstrip())
+        output.say(f"    {output.printable(summary(tool))}".rstrip())
         output.say(f"    {hit.server} · {_reason(hit)}")
         if hit.also:
             output.say(f"    also: {', '.join(hit.also)}")
@@ -114,14 +125,9 @@ def _print(answer: Answer, catalog: Catalog, *, explain: bool) -> None:
         output.warn(f"note: {output.printable(note)}")
 
 
-def _summary(tool: Tool) -> str:
-    text = tool.description.strip().partition("\n")[0] or tool.title
-    return text if len(text) <= 160 else text[:159] + "…"
-
-
 def _reason(hit: Hit) -> str:
     """In one line why it was found."""
-    if hit.confidence == 1.0:
+    if hit.exact:
         return "by its name"
     words = ", ".join(output.printable(word.lstrip("=")) for word in list(hit.match.words)[:6])
     return f"{hit.confidence:.0%} sure · {f'says {words}' if words else 'by its meaning'}"
@@ -155,6 +161,7 @@ def _as_json(answer: Answer, catalog: Catalog, *, explain: bool) -> Json:
             "signature": signature(tool),
             "description": tool.description,
             "confidence": hit.confidence,
+            "exact": hit.exact,
             "also": hit.also,
         }
         hits.append(row | ({"match": msgspec.to_builtins(hit.match)} if explain else {}))
