@@ -207,6 +207,11 @@ Via = Literal["direct", "call_tool", "batch", "code", "proxy", "framework", "cli
 """The way a call came."""
 
 
+Reveal = Literal["listed", "called", "all"]
+"""`listed`: what it loads is put on its list. `called`: its list stays as it is, and `call_tool` calls. `all`: nothing
+is deferred for it."""
+
+
 class Caller(msgspec.Struct, frozen=True, kw_only=True):
     """Who calls, in which conversation, and what they may use."""
 
@@ -216,8 +221,17 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
     """The key under which activations live. Never a connection."""
     allow: tuple[str, ...] | None = None
     """Globs of public or bare names; None allows everything."""
+    within: tuple[tuple[str, ...], ...] = ()
+    """Allowlists of those whose sub-agent it is: a tool must be on all of them as well."""
     scopes: tuple[str, ...] | None = None
     """Permissions the caller has; None means all."""
+    reveal: Reveal | None = None
+    """How it gets at tools that were deferred; None: as the configuration says."""
+
+    @property
+    def lists(self) -> tuple[tuple[str, ...], ...]:
+        """Every allowlist that binds it."""
+        return self.within if self.allow is None else (*self.within, self.allow)
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True, tag="outcome", tag_field="record"):

@@ -81,7 +81,9 @@ def test_what_is_carried_on_is_what_would_be_composed_anew(mode, tools, pinned, 
     stock = stock_of(tools, pinned)
 
     def anew(activation: Activation) -> Surface:
-        return compose(stock, config, OWN, activation, allow=allow, list_active=listed)
+        return compose(
+            stock, config, OWN, activation, lists=() if allow is None else (tuple(allow),), list_active=listed
+        )
 
     last = anew(Activation(cap=3))
     for number, searched in enumerate(turns):
@@ -125,7 +127,14 @@ def check(made: Surface, cap: int) -> None:
 def test_every_tool_is_shown_for_one_reason_or_counted_as_deferred(tools, mode, pinned, allow, found, cap, listed):
     config = SurfaceConfig(mode=mode, threshold=40, pinned=pinned, max_active=cap)
     activation = Activation(cap=cap).activated(found, 1.0).activation
-    made = compose(stock_of(tools, pinned), config, OWN, activation, allow=allow, list_active=listed)
+    made = compose(
+        stock_of(tools, pinned),
+        config,
+        OWN,
+        activation,
+        lists=() if allow is None else (tuple(allow),),
+        list_active=listed,
+    )
     check(made, cap)
     for name in tools:
         assert (made.reason(name) is None) == (name not in made.permitted)

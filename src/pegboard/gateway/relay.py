@@ -20,13 +20,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import msgspec
 
 from pegboard.catalog.cache import cache_key, cache_path
+from pegboard.catalog.permit import permit_of
 from pegboard.errors import PegboardError, RemoteError
 from pegboard.gateway import offers as names
 from pegboard.gateway.offers import Known, Offers
 from pegboard.gateway.refusals import Refused
 from pegboard.protocols import Files
 from pegboard.store.files import DiskFiles
-from pegboard.surface.permit import permit_of
 from pegboard.types import CallContext, Json
 from pegboard.wire.messages import INVALID_PARAMS, METHOD_NOT_FOUND
 from pegboard.wire.paging import Pages
@@ -66,7 +66,7 @@ class ServerRelay:
     def __init__(self, engine: Engine, files: Files | None = None, *, allow: tuple[str, ...] | None = None) -> None:
         """`allow` is an allowlist of tools: a server none of whose tools are on it does not exist here."""
         self._engine = engine
-        self._permit = permit_of((allow,))
+        self._permit = permit_of(() if allow is None else (allow,))
         self._files = files or DiskFiles()
         self._known: dict[str, Offers] = {}
         self._learning: dict[str, asyncio.Task[None]] = {}
@@ -131,7 +131,9 @@ class ServerRelay:
         return {
             entry.name: entry.prefix
             for entry in catalog.servers.values()
-            if entry.usable and (self._permit.everything or self._is_allowed(catalog.slices[entry.name]))
+            if entry.usable
+            and not self._engine.config.servers[entry.name].local
+            and (self._permit.everything or self._is_allowed(catalog.slices[entry.name]))
         }
 
     def _is_allowed(self, part: Slice) -> bool:

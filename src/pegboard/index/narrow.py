@@ -5,10 +5,9 @@ A tool that a filter has no figures for is never left out by it. Above: `index`.
 
 from __future__ import annotations
 
-from fnmatch import fnmatchcase
-
 import msgspec
 
+from pegboard.catalog.permit import Permit, permit_of
 from pegboard.types import Priors, Tool
 
 
@@ -22,6 +21,8 @@ class Narrow(msgspec.Struct, frozen=True, kw_only=True):
     """Permissions the caller has: tools that need others are left out."""
     allow: tuple[str, ...] | None = None
     """Globs of public or bare names, a tenant's allowlist: nothing else is found."""
+    within: tuple[tuple[str, ...], ...] = ()
+    """More allowlists, all of which must admit a tool too."""
     max_cost_usd: float | None = None
     max_latency_ms: float | None = None
     latency: str = "p95"
@@ -37,11 +38,14 @@ class Narrow(msgspec.Struct, frozen=True, kw_only=True):
         return (
             (not self.servers or tool.server in self.servers)
             and (not self.tags or set(self.tags) <= set(tool.tags))
-            and (self.scopes is None or set(tool.scopes) <= set(self.scopes))
-            and (self.allow is None or _listed(tool, self.allow))
+            and self._permit.admits(tool)
             and self._affordable(tool, priors)
             and self._quick(priors)
         )
+
+    @property
+    def _permit(self) -> Permit:
+        return permit_of(self.within if self.allow is None else (*self.within, self.allow), self.scopes)
 
     def _affordable(self, tool: Tool, priors: Priors | None) -> bool:
         if self.max_cost_usd is None:
@@ -54,7 +58,3 @@ class Narrow(msgspec.Struct, frozen=True, kw_only=True):
             return True
         known = priors.p99_ms if self.latency == "p99" else priors.p95_ms
         return known is None or known <= self.max_latency_ms
-
-
-def _listed(tool: Tool, allow: tuple[str, ...]) -> bool:
-    return any(fnmatchcase(tool.public_name, rule) or fnmatchcase(tool.name, rule) for rule in allow)

@@ -10,6 +10,7 @@ from typing import Literal
 
 from pegboard.catalog.filter import Named, compile_globs, named
 from pegboard.catalog.naming import split
+from pegboard.catalog.permit import permit_of
 from pegboard.errors import CallRefused
 from pegboard.types import Caller, Json, Tool
 
@@ -37,7 +38,7 @@ class Policy:
                 f"{name} must not be used: it is denied by `deny` under [tools] in Pegboard's configuration.",
                 hint="Only the user can change that. Use another tool, or tell the user.",
             )
-        if caller.allow is not None and not compile_globs(caller.allow).match(_named(tool)):
+        if not permit_of(caller.lists).admits(tool):
             raise CallRefused(
                 f"{asked or name} is not among the tools that you may use.",
                 hint="Whoever started you chose them, and can add it. Use another tool, or report that you need it.",
@@ -84,10 +85,9 @@ def check_effect(tool: Tool, real: Effect, effect: Effect | None) -> None:
 
 def may_know(caller: Caller, names: tuple[str, ...]) -> tuple[str, ...]:
     """Of these public names, those the caller may use: a miss must not tell of tools that are none of its business."""
-    if caller.allow is None:
-        return names
-    globs = compile_globs(caller.allow)
-    return tuple(name for name in names if globs.match(Named(split(name)[1] or name, name, name)))
+    lists = permit_of(caller.lists).lists
+    known = [(name, Named(split(name)[1] or name, name, name)) for name in names]
+    return tuple(name for name, spellings in known if all(globs.match(spellings) for globs in lists))
 
 
 def _named(tool: Tool) -> Named:

@@ -136,12 +136,12 @@ class _Kept(msgspec.Struct, frozen=True):
     state: Activation
 
 
-def restored(kept: bytes | None, cap: int = DEFAULT_CAP) -> Activation:
-    """What the store has, under the present cap; nothing where that cannot be made sense of.
+def restored(kept: bytes | None, cap: int | None = DEFAULT_CAP) -> Activation:
+    """What the store has, under the present cap, or with None its own; nothing where that cannot be made sense of.
 
     An allowlist may be lost with the rest, so the one that binds is the caller's, which comes with every request.
     """
-    empty = Activation(cap=max(cap, 0))
+    empty = Activation(cap=DEFAULT_CAP if cap is None else max(cap, 0))
     if not kept or len(kept) > MOST_BYTES:
         return empty
     try:
@@ -155,7 +155,8 @@ def restored(kept: bytes | None, cap: int = DEFAULT_CAP) -> Activation:
         if _fit(use.name) and math.isfinite(use.at):
             uses.setdefault(use.name, use)
     listed = tuple(dict.fromkeys(filter(_fit, found.state.listed)))
-    return msgspec.structs.replace(found.state, uses=tuple(uses.values())[: empty.cap], listed=listed, cap=empty.cap)
+    room = max(found.state.cap, 0) if cap is None else empty.cap
+    return msgspec.structs.replace(found.state, uses=tuple(uses.values())[:room], listed=listed, cap=room)
 
 
 def _fit(name: str) -> bool:

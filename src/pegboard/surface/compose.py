@@ -13,11 +13,11 @@ from functools import cached_property
 
 import msgspec
 
+from pegboard.catalog.permit import AllowLists, Permit, permit_of
 from pegboard.config.model import SurfaceConfig
 from pegboard.surface.activation import Activation, Change
 from pegboard.surface.mode import Verdict, decide
-from pegboard.surface.permit import Permit, permit_of
-from pegboard.surface.stock import Stock
+from pegboard.surface.stock import Range, Stock
 from pegboard.surface.tokens import definition_tokens
 from pegboard.types import Json, Tool
 
@@ -50,7 +50,8 @@ class Basis(msgspec.Struct, frozen=True, kw_only=True):
     config: SurfaceConfig
     own: tuple[Json, ...] = ()
     """Definitions of Pegboard's own tools, in their order."""
-    allow: tuple[str, ...] | None = None
+    lists: AllowLists = ()
+    """Allowlists that the caller is bound by."""
     scopes: tuple[str, ...] | None = None
     list_active: bool = False
     """Whether the wire lets a list vary by conversation, and loaded tools are to be on it."""
@@ -60,13 +61,18 @@ class Surface(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """What a model sees this turn. Tokens and definitions are worked out when they are asked for."""
 
     basis: Basis
-    permitted: Mapping[str, Tool]
+    range: Range
     """Every tool this caller may use, shown or not."""
     reasons: dict[str, Reason]
     """Why each tool that is shown is shown, in the order of the list."""
     verdict: Verdict
     activation: Activation
     """What to keep for the next turn; the very one that came in when nothing changed."""
+
+    @property
+    def permitted(self) -> Mapping[str, Tool]:
+        """Every tool this caller may use, shown or not, by public name."""
+        return self.range.tools
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -115,12 +121,21 @@ class Surface(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def deferred_tokens(self) -> dict[str, int]:
         """What the tools that are not shown would cost, by server."""
-        spared: dict[str, int] = {}
-        if self.deferred:
-            for name, tool in self.permitted.items():
-                if name not in self.reasons:
-                    spared[tool.server] = spared.get(tool.server, 0) + self.basis.stock.tokens(name)
-        return spared
+        if not self.deferred:
+            return {}
+        spared = dict(self.range.tokens_by_server)
+        for name in self.reasons:
+            if tool := self.permitted.get(name):
+                spared[tool.server] -= self.basis.stock.tokens(name)
+        return {server: spared[server] for server in self.hidden()}
+
+    def hidden(self, *, at_first: bool = False) -> dict[str, int]:
+        """How many tools are not shown, by server; `at_first`: as if this conversation had loaded none."""
+        left = dict(self.range.count_by_server)
+        for name, reason in self.reasons.items():
+            if (tool := self.permitted.get(name)) and not (at_first and reason is Reason.ACTIVE):
+                left[tool.server] -= 1
+        return {server: count for server, count in left.items() if count}
 
     def tokens(self, *reasons: Reason) -> int:
         """What is shown for these reasons costs; without any, all that is shown."""
@@ -166,7 +181,7 @@ def compose(
     own: Sequence[Json] = (),
     activation: Activation | None = None,
     *,
-    allow: Sequence[str] | None = None,
+    lists: AllowLists = (),
     scopes: Sequence[str] | None = None,
     list_active: bool = False,
 ) -> Surface:
@@ -178,7 +193,7 @@ def compose(
         stock=stock,
         config=config,
         own=tuple(own),
-        allow=None if allow is None else tuple(allow),
+        lists=lists,
         scopes=None if scopes is None else tuple(scopes),
         list_active=list_active,
     )
@@ -189,7 +204,8 @@ def composed(basis: Basis, activation: Activation) -> Surface:
     """The surface of one conversation on this basis."""
     activation = activation.capped(basis.config.max_active)
     stock, permit = basis.stock, _permit(basis, activation)
-    permitted = permit.admitted(stock.tools)
+    available = stock.range(permit)
+    permitted = available.tools
     verdict = decide(
         basis.config,
         lambda limit: stock.weigh_more_than(limit, permitted),
@@ -199,11 +215,11 @@ def composed(basis: Basis, activation: Activation) -> Surface:
         searchable=bool(basis.own),
         empty=not stock.tools and not stock.complete,
     )
-    wanted = _wanted(basis, permit, permitted, activation) if verdict.deferring else _everything(permitted)
+    wanted = _wanted(basis, available, activation) if verdict.deferring else _everything(permitted)
     reasons = wanted if verdict.passing else _in_order(wanted, activation.listed)
     return Surface(
         basis=basis,
-        permitted=permitted,
+        range=available,
         reasons=reasons,
         verdict=verdict,
         activation=activation.after(() if verdict.passing else tuple(reasons), verdict if verdict.final else None),
@@ -211,16 +227,17 @@ def composed(basis: Basis, activation: Activation) -> Surface:
 
 
 def _permit(basis: Basis, activation: Activation) -> Permit:
-    return permit_of((basis.allow, *activation.allow), basis.scopes)
+    return permit_of((*basis.lists, *activation.allow), basis.scopes)
 
 
-def _wanted(basis: Basis, permit: Permit, permitted: Mapping[str, Tool], activation: Activation) -> dict[str, Reason]:
+def _wanted(basis: Basis, available: Range, activation: Activation) -> dict[str, Reason]:
     """What is to be shown, as it would be ordered if nothing had been shown before."""
     wanted: dict[str, Reason] = {str(definition["name"]): Reason.OWN for definition in basis.own}
+    permitted = available.tools
     for name in basis.stock.pinned:
         if name in permitted:
             wanted.setdefault(name, Reason.PINNED)
-    for name in permit.names(permitted):
+    for name in available.named:
         wanted.setdefault(name, Reason.NAMED)
     for name in activation.names if basis.list_active else ():
         if name in permitted:

@@ -18,17 +18,27 @@ _LONGEST_NAME = 72
 
 
 def guidance(surface: Surface, *, search: str = "search_tools", call: str = "call_tool") -> str:
-    """One paragraph while something is deferred, else nothing; the same text as long as nothing changes."""
-    count = surface.deferred
+    """One paragraph while something is deferred, else nothing; the same text as long as nothing changes.
+
+    Without a `call`, what is found is put on the list: the paragraph then speaks of the list as it is at first, for it
+    must not change with every tool that is loaded.
+    """
+    hidden = surface.hidden(at_first=not call)
+    count = sum(hidden.values())
     if not count:
         return ""
-    servers = len({tool.server for name, tool in surface.permitted.items() if name not in surface.reasons})
     more = "1 more tool" if count == 1 else f"{count:,} more tools"
-    where = "1 server" if servers == 1 else f"{servers:,} servers"
+    where = "1 server" if len(hidden) == 1 else f"{len(hidden):,} servers"
+    can = f"{more} on {where} can be used but {'is' if count == 1 else 'are'} not listed"
+    first = "search before you say that something cannot be done"
+    if call:
+        return (
+            f"{can} here. When no listed tool fits, {first}: {search} takes what you want to do in plain words and "
+            f"answers with how to call what it finds; {call} calls it, in the same turn."
+        )
     return (
-        f"{more} on {where} can be used but {'is' if count == 1 else 'are'} not listed here. When no listed tool fits, "
-        f"search before you say that something cannot be done: {search} takes what you want to do in plain words and "
-        f"answers with how to call what it finds; {call} calls it, in the same turn."
+        f"{can} until {'it is' if count == 1 else 'they are'} found. When no listed tool fits, {first}: {search} takes "
+        "what you want to do in plain words and loads what it finds; then call that by its name."
     )
 
 

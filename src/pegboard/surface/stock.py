@@ -6,19 +6,44 @@ Above: `compose`. Below: `tokens`, the catalog's globs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter as Counted
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 
 import msgspec
 
 from pegboard.catalog.filter import Named, compile_globs, matched, named, near_misses
+from pegboard.catalog.permit import Permit
 from pegboard.surface.tokens import WORD_PIECES, Counter, tool_tokens
 from pegboard.types import Tool
 
 ALWAYS_LOAD = "anthropic/alwaysLoad"
 MOST_SELF_PINNED = 32
 """Tools that one server may put on every surface by its own word: it must not be able to crowd out the rest."""
+_RANGES_KEPT = 64
 _MARK = ALWAYS_LOAD.encode()
+
+
+class Range(msgspec.Struct, frozen=True, dict=True):
+    """What one permit leaves of the stock. Made once, so that no turn goes through all tools."""
+
+    tools: Mapping[str, Tool]
+    named: tuple[str, ...]
+    """Those that an allowlist calls by name."""
+    tokens: Callable[[str], int]
+
+    @cached_property
+    def count_by_server(self) -> dict[str, int]:
+        """How many tools each server has in it."""
+        return dict(Counted(tool.server for tool in self.tools.values()))
+
+    @cached_property
+    def tokens_by_server(self) -> dict[str, int]:
+        """What all of them would cost to show; takes a while with many thousands."""
+        total: dict[str, int] = {}
+        for name, tool in self.tools.items():
+            total[tool.server] = total.get(tool.server, 0) + self.tokens(name)
+        return total
 
 
 class Stock(msgspec.Struct, frozen=True, kw_only=True, dict=True):
@@ -35,6 +60,17 @@ class Stock(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     over: dict[str, int] = {}
     """By server, how many tools it wanted to pin beyond what it may."""
     counter: Counter = WORD_PIECES
+
+    def range(self, permit: Permit) -> Range:
+        """What this permit leaves of it."""
+        known = self._ranges.get(permit)
+        if known is None:
+            tools = permit.admitted(self.tools)
+            known = Range(tools, tuple(permit.names(tools)), self.tokens)
+            if len(self._ranges) >= _RANGES_KEPT:
+                self._ranges.clear()
+            self._ranges[permit] = known
+        return known
 
     def tokens(self, name: str) -> int:
         """What this tool costs to show."""
@@ -59,6 +95,10 @@ class Stock(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def _counted(self) -> dict[str, int]:
+        return {}
+
+    @cached_property
+    def _ranges(self) -> dict[Permit, Range]:
         return {}
 
     def _idle_rules(self) -> Iterator[str]:

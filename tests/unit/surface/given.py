@@ -45,10 +45,15 @@ def surface(
         settings,
         own,
         activation,
-        allow=allow,
+        lists=lists_of(allow),
         scopes=scopes,
         list_active=list_active,
     )
+
+
+def lists_of(allow: Sequence[str] | None) -> tuple[tuple[str, ...], ...]:
+    """The allowlists of a caller that has this one, or none."""
+    return () if allow is None else (tuple(allow),)
 
 
 def active(*names: str, cap: int = 24) -> Activation:

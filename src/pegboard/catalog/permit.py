@@ -1,16 +1,19 @@
-"""What a caller may use at all, and what an allowlist calls by name. It filters before anything else is asked.
+"""What a caller may use at all: the one place where an allowlist meets a tool. It filters before anything is asked.
 
-Above: `compose`. Below: the catalog's globs.
+Above: the index, the surface and the call path. Below: `filter`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 import msgspec
 
-from pegboard.catalog.filter import Globs, Named, compile_globs
+from pegboard.catalog.filter import Globs, compile_globs, named
 from pegboard.types import Tool
+
+AllowLists = tuple[tuple[str, ...], ...]
 
 
 class Permit(msgspec.Struct, frozen=True):
@@ -28,7 +31,7 @@ class Permit(msgspec.Struct, frozen=True):
         """Whether this tool may be seen, found and called."""
         if self.scopes is not None and not self.scopes.issuperset(tool.scopes):
             return False
-        names = Named(tool.name, tool.public_name, tool.public_name)
+        names = named(tool.server, tool.name, tool.public_name)
         return all(globs.match(names) for globs in self.lists)
 
     def admitted(self, tools: Mapping[str, Tool]) -> Mapping[str, Tool]:
@@ -44,7 +47,7 @@ class Permit(msgspec.Struct, frozen=True):
             yield from (name for name, tool in tools.items() if name in exact or tool.name in exact)
 
 
-def permit_of(lists: Iterable[Sequence[str] | None], scopes: Sequence[str] | None = None) -> Permit:
-    """The permit of these allowlists (None allows everything) and these permissions (None: all)."""
-    said = dict.fromkeys(tuple(each) for each in lists if each is not None)
-    return Permit(tuple(compile_globs(each) for each in said), None if scopes is None else frozenset(scopes))
+@lru_cache(maxsize=256)
+def permit_of(lists: AllowLists, scopes: tuple[str, ...] | None = None) -> Permit:
+    """The permit of these allowlists (none allows everything) and these permissions (None: all)."""
+    return Permit(tuple(map(compile_globs, dict.fromkeys(lists))), None if scopes is None else frozenset(scopes))
