@@ -15,13 +15,13 @@ import msgspec
 from pegboard.catalog.catalog import Catalog, build, diff
 from pegboard.catalog.gate import unavailable
 from pegboard.catalog.shelf import Shelf
-from pegboard.catalog.snapshot import Snapshot
+from pegboard.catalog.snapshot import Snapshot, snapshot_of
 from pegboard.config.model import Config
 from pegboard.errors import PegboardError, ServerNotFound, ServerUnavailable, ToolNotFound
-from pegboard.protocols import Files
+from pegboard.protocols import Files, Source
 from pegboard.store.files import DiskFiles
 from pegboard.telemetry.events import Event, ServerChanged, ToolsUpdated
-from pegboard.types import Answer, CallContext, Caller, Json, Priors, ServerState, Tool, Via
+from pegboard.types import Answer, CallContext, Caller, Json, Listing, Priors, ServerState, Tool, Via
 from pegboard.upstream.probe import Prober
 from pegboard.upstream.tokens import identity_of
 
@@ -68,7 +68,9 @@ def index_keeper(config: Config, on_progress: OnProgress | None = None) -> Index
     from pegboard.index.embedders.choose import chosen_to_search
     from pegboard.index.keeper import IndexKeeper
 
-    which = hashlib.sha256("\n".join(map(str, config.files)).encode()).hexdigest()[:16]
+    # What was read from no file is told apart by its servers.
+    said = [str(file) for file in config.files] or [repr(name) for name in sorted(config.servers)]
+    which = hashlib.sha256("\n".join(said).encode()).hexdigest()[:16]
     return IndexKeeper(config.cache_dir / f"index/{which}.index", chosen_to_search(config.search), on_progress)
 
 
@@ -88,14 +90,18 @@ class Engine:
         on_warning: Callable[[str], None] | None = None,
         approve: Approve | None = None,
         refresh: bool | None = None,
+        sources: Sequence[Source] = (),
     ) -> None:
         """`refresh` says whether stale servers are asked in the background; by default the configuration does.
+
+        `sources` are in this process; the configuration has a `local` entry for each, by its name.
 
         `approve` is asked about calls that need a person's approval; without it they are refused.
         """
         self.config = config
         self._on_warning, self._approve = on_warning, approve
         self._refreshes = config.gateway.background_refresh if refresh is None else refresh
+        self._sources = {source.name: source for source in sources}
         self._shelf = _shelf(config, files)
         self._on_event = on_event
         self._prober = Prober()
@@ -127,6 +133,8 @@ class Engine:
         self._refresh_slots = asyncio.Semaphore(self.config.gateway.max_starting)
         self._snapshots, warnings = self._shelf.snapshots()
         self._file_warnings = tuple(warnings)
+        for name in self._sources:
+            self._snapshots[name] = await self._read_source(name)
         await self._probe()
         self._rebuild()
         if self._refreshes:
@@ -193,10 +201,12 @@ class Engine:
         import asyncio
 
         chosen = list(names) or [
-            server.name for server in self._pool.all() if self._catalog.servers[server.name].usable
+            *self._sources,
+            *(server.name for server in self._pool.all() if self._catalog.servers[server.name].usable),
         ]
         for name in chosen:
-            self._server(name).retry()
+            if name not in self._sources:
+                self._server(name).retry()
         tasks = [self._refresh_task(name) for name in chosen]
         for each in asyncio.as_completed(tasks):
             outcome = await each
@@ -221,9 +231,22 @@ class Engine:
             running.add_done_callback(lambda _: self._refreshing.pop(name, None))
         return running
 
+    def offer(self, name: str, listing: Listing) -> None:
+        """Takes over what a source in this process has now."""
+        self._adopt(name, snapshot_of(listing, now=time.time()), ())
+
+    async def _read_source(self, name: str) -> Snapshot:
+        return snapshot_of(await self._sources[name].list_tools(), now=time.time())
+
     async def _refresh(self, name: str) -> Refreshed:
         import asyncio
 
+        if name in self._sources:
+            try:
+                return self._adopt(name, await self._read_source(name), ())
+            except PegboardError as error:
+                known = self._catalog.servers[name].tool_count
+                return Refreshed(server=name, tools=known, error=error.message, hint=error.hint)
         server = self._pool.get(name)
         if lacks := self._gated.get(name):
             return Refreshed(server=name, error=f"{name}: not asked, for it cannot work now: it {lacks}")
@@ -314,12 +337,16 @@ class Engine:
         )
 
     async def _prepare(self, tool: Tool) -> None:
+        if tool.server in self._sources:
+            return
         server = self._pool.get(tool.server)
         if server.state is not ServerState.READY:
             async with self._noting_errors(server):
                 await server.start()
 
     async def _execute(self, tool: Tool, arguments: Json, context: CallContext) -> Json:
+        if source := self._sources.get(tool.server):
+            return await source.call_tool(tool.name, arguments, context)
         server = self._pool.get(tool.server)
         async with self._noting_errors(server):
             return await server.call_tool(tool.name, arguments, context)
@@ -354,6 +381,8 @@ class Engine:
         """The server to ask about a name the catalog does not have: the cache may be older than the tool."""
         prefix, separator, _ = name.partition("__")
         for entry in self._catalog.servers.values():
+            if entry.name in self._sources:
+                continue  # what it has is known
             if not separator or not entry.usable or prefix not in (entry.prefix, entry.name):
                 continue
             if entry.listed is None:

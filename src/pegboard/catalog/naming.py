@@ -64,12 +64,22 @@ def public_name(server_key: str, tool_name: str) -> str:
 
 
 def public_name_under(prefix: str, server_key: str, tool_name: str) -> str:
-    """`public_name` for one who has the server's prefix already."""
+    """`public_name` for one who has the server's prefix already; without one, the tool's own name if it is fit."""
+    if not prefix:
+        if is_own_name(tool_name):
+            return tool_name
+        prefix = server_prefix(server_key)
     plain = prefix + SEPARATOR + tool_name
     if len(plain) <= MAX_PUBLIC and not _ILLEGAL_RUN.search(plain):
         return plain
     altered = prefix + SEPARATOR + _ILLEGAL_RUN.sub("_", tool_name)
     return altered[: MAX_PUBLIC - _TAG_LENGTH] + _tag(server_key, tool_name)
+
+
+def is_own_name(tool_name: str) -> bool:
+    """Whether a name can stand alone: legal, short, and neither Pegboard's nor like that of some server's tool."""
+    fits = 0 < len(tool_name) <= MAX_PUBLIC and not _ILLEGAL_RUN.search(tool_name)
+    return fits and SEPARATOR not in tool_name and tool_name not in RESERVED
 
 
 def all_plain_and_distinct(prefix: str, tool_names: Sequence[str]) -> bool:

@@ -93,4 +93,4 @@ class Shelf:
 
 
 def _usable(specs: Iterable[ServerSpec]) -> Iterable[ServerSpec]:
-    return (spec for spec in specs if spec.config.enabled and not spec.problem)
+    return (spec for spec in specs if spec.config.enabled and not spec.problem and not spec.local)

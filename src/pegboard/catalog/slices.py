@@ -140,7 +140,7 @@ def _entry(inputs: Inputs) -> ServerEntry:
     spec, snapshot = inputs.spec, inputs.snapshot
     return ServerEntry(
         name=spec.name,
-        prefix=server_prefix(spec.name),
+        prefix=_prefix(spec),
         enabled=spec.config.enabled,
         problem=spec.problem or inputs.refusal,
         unavailable=inputs.unavailable,
@@ -154,13 +154,17 @@ def _entry(inputs: Inputs) -> ServerEntry:
     )
 
 
+def _prefix(spec: ServerSpec) -> str:
+    return "" if spec.bare else server_prefix(spec.name)
+
+
 def _filtered(inputs: Inputs, tools: tuple[CachedTool, ...]) -> tuple[tuple[CachedTool, ...], tuple[Refusal, ...]]:
     """The tools that the configuration lets in, and those it leaves out."""
     server = inputs.spec.name
     rules = filter_of(inputs.spec.config, inputs.deny)
     if not rules:
         return tools, ()
-    prefix = server_prefix(server)
+    prefix = _prefix(inputs.spec)
     wanted, out = [], []
     for cached in tools:
         public = public_name_under(prefix, server, cached.name)
@@ -174,7 +178,7 @@ def _filtered(inputs: Inputs, tools: tuple[CachedTool, ...]) -> tuple[tuple[Cach
 
 def _told_apart(spec: ServerSpec, prefix: str, wanted: tuple[CachedTool, ...]) -> tuple[list[Tool], list[Refusal]]:
     """The tools under their public names, without those that cannot be told from an earlier one."""
-    if all_plain_and_distinct(prefix, [cached.name for cached in wanted]):
+    if prefix and all_plain_and_distinct(prefix, [cached.name for cached in wanted]):
         start = prefix + SEPARATOR
         return [_tool(spec, cached, start + cached.name) for cached in wanted], []
     taken = _Taken(prefix)
@@ -193,7 +197,7 @@ class _Taken:
     """The names given out so far within one server."""
 
     def __init__(self, prefix: str) -> None:
-        self._start = len(prefix) + len(SEPARATOR)
+        self._start = len(prefix) + len(SEPARATOR) if prefix else 0
         self._public: dict[str, str] = {}
         self._skeletons: dict[str, str] = {}
 

@@ -50,9 +50,29 @@ def load(
     overrides: Sequence[str] = (),
     environ: Mapping[str, str] | None = None,
     cwd: Path | None = None,
+    tables: Mapping[str, Any] | None = None,
 ) -> Config:
-    """The configuration as files, variables and flags say; raises one ConfigError with every problem."""
-    examination = examine(files=files, overrides=overrides, environ=environ, cwd=cwd)
+    """The configuration as files, variables and flags say, and above all these tables of a program.
+
+    Raises one ConfigError with every problem.
+    """
+    return _sound(examine(files=files, overrides=overrides, environ=environ, cwd=cwd, tables=tables))
+
+
+def from_tables(tables: Mapping[str, Any], *, environ: Mapping[str, str] | None = None) -> Config:
+    """The configuration as a program says it, without any file; raises one ConfigError with every problem."""
+    findings, stack = Findings(), Stack()
+    _lay(_program_layer(tables), stack, findings)
+    config = _config(stack, os.environ if environ is None else environ, findings)
+    config = msgspec.structs.replace(config, warnings=tuple(findings.warnings))
+    return _sound(Examination(config=config, problems=_in_order(findings.problems)))
+
+
+def _program_layer(tables: Mapping[str, Any]) -> Layer:
+    return Layer("Pegboard(...)", tables, folder=_working_folder())
+
+
+def _sound(examination: Examination) -> Config:
     if examination.problems:
         lines = tuple(map(str, examination.problems))
         raise ConfigError("\n".join(lines), problems=lines, hint="`pegboard config schema` lists every key.")
@@ -65,6 +85,7 @@ def examine(
     overrides: Sequence[str] = (),
     environ: Mapping[str, str] | None = None,
     cwd: Path | None = None,
+    tables: Mapping[str, Any] | None = None,
 ) -> Examination:
     """As `load`, but the problems are part of the answer."""
     environ = os.environ if environ is None else environ
@@ -75,6 +96,8 @@ def examine(
     names = tuple(stack.mentions)
     for layer in (*variable_layers(environ, names, folder, findings), *override_layers(overrides, folder, findings)):
         _lay(layer, stack, findings)
+    if tables:
+        _lay(_program_layer(tables), stack, findings)
     config = _config(stack, environ, findings)
     read = tuple(layer.file for layer in layers if layer.file)
     config = msgspec.structs.replace(config, files=read, warnings=tuple(findings.warnings))

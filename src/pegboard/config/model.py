@@ -207,6 +207,10 @@ class ServerSpec(msgspec.Struct, frozen=True, kw_only=True):
     """Where its listing is cached, when not in the cache folder (plug-ins keep theirs beside the manifest)."""
     problem: str = ""
     """Why it cannot be used, when its configuration is wrong; the server is then in state `error`."""
+    local: bool = False
+    """It is in this process: nothing is started or cached for it."""
+    bare: bool = False
+    """Its tools keep their own names, where these cannot be taken for anybody else's."""
     variables: dict[str, tuple[str, ...]] = {}
     """The environment variables each value was filled in from, by its key: `env.TOKEN`, `args[1]`, `url`."""
 

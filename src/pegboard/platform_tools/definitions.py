@@ -13,6 +13,8 @@ from pegboard.types import Json
 
 SEARCH, CALL, BATCH, READ = "search_tools", "call_tool", "batch_tools", "read_result"
 CALL_READ, CALL_WRITE = "call_tool_read", "call_tool_write"
+ALL = frozenset((SEARCH, CALL, CALL_READ, CALL_WRITE, BATCH, READ))
+"""Every one that there is, whatever the configuration offers."""
 DIGEST_TOKENS = 250
 MOST = 20
 """Tools that one answer may hold."""
@@ -28,10 +30,12 @@ def definitions(
     every: Sequence[Shelf],
     count: Callable[[str], int],
     *,
-    call_tools: Literal["one", "by-effect"] = "one",
+    call_tools: Literal["one", "by-effect", "none"] = "one",
     batch_size: int = 20,
 ) -> tuple[Json, ...]:
-    """All of them, in their order."""
+    """All of them, in their order; with `none`, what is found is put on the list and called by its name."""
+    if call_tools == "none":
+        return (_search(every, count, "Loads them: then call each by its name."), _read())
     calls = (_call(),) if call_tools == "one" else (_call_read(), _call_write())
     return (_search(every, count), *calls, _batch(batch_size, reads_only=call_tools == "by-effect"), _read())
 
@@ -42,9 +46,9 @@ def names(call_tools: Literal["one", "by-effect"]) -> frozenset[str]:
     return frozenset((SEARCH, *calls, BATCH, READ))
 
 
-def _search(every: Sequence[Shelf], count: Callable[[str], int]) -> Json:
+def _search(every: Sequence[Shelf], count: Callable[[str], int], then: str = "Answers with how to call each.") -> Json:
     about = (
-        "Find tools for what you want to do, in plain words. Answers with how to call each. "
+        f"Find tools for what you want to do, in plain words. {then} "
         "`select:a,b` gets exact names, `+word` demands a word."
     )
     servers = digest(every, DIGEST_TOKENS, count)

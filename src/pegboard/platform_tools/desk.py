@@ -13,17 +13,19 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pegboard.catalog.catalog import Catalog
+from pegboard.catalog.permit import permit_of
 from pegboard.catalog.slices import ServerEntry
 from pegboard.config.model import CallsConfig, SurfaceConfig
 from pegboard.errors import ArgumentsError, PegboardError
 from pegboard.platform_tools.conversations import Conversation, Conversations
 from pegboard.platform_tools.definitions import BATCH, CALL, CALL_READ, CALL_WRITE, READ, SEARCH, definitions, names
 from pegboard.platform_tools.digest import Shelf, shelves
+from pegboard.surface.activation import Activation
 from pegboard.surface.compose import Reason, Surface, compose
 from pegboard.surface.guidance import guidance, news
 from pegboard.surface.stock import Stock, stock_of
 from pegboard.surface.tokens import WORD_PIECES, Counter
-from pegboard.types import Answer, CallContext, Caller, Exposure, Json, Lookup, Record, Tool
+from pegboard.types import Answer, CallContext, Caller, Exposure, Json, Lookup, Record, Tool, Via
 
 if TYPE_CHECKING:
     import asyncio
@@ -36,10 +38,6 @@ if TYPE_CHECKING:
 _EFFECTS: dict[str, Effect | None] = {CALL: None, CALL_READ: "read", CALL_WRITE: "write"}
 _EXPOSURES = 1024
 _LONGEST_QUERY = 8000
-
-
-_May = tuple[tuple[str, ...] | None, tuple[str, ...] | None]
-"""An allowlist and permissions."""
 
 
 class Parts(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,8 +59,8 @@ class _View(msgspec.Struct, frozen=True):
 
     catalog: Catalog
     stock: Stock
-    own: dict[_May, tuple[Json, ...]]
-    """Pegboard's own definitions, by what whoever looks may use."""
+    own: dict[Caller, tuple[Json, ...]]
+    """Pegboard's own definitions, by what whoever looks may use: see `_anybody`."""
 
 
 class FrontDesk:
@@ -72,7 +70,7 @@ class FrontDesk:
         self._parts = parts
         self._own_names = names(parts.surface.call_tools)
         self._view: _View | None = None
-        self._surfaces: dict[_May, Surface] = {}
+        self._surfaces: dict[Caller, Surface] = {}
         """Those that depend on no conversation."""
         self._arguments: OwnArguments | None = None
         self._counting: set[asyncio.Task[None]] = set()
@@ -82,11 +80,11 @@ class FrontDesk:
     def instructions(self, caller: Caller) -> str:
         """Short guidance for whoever connects; nothing while nothing is deferred."""
         call = CALL if CALL in self._own_names else f"{CALL_READ} or {CALL_WRITE}"
-        return guidance(self.surface(caller), search=SEARCH, call=call)
+        return guidance(self.surface(caller), search=SEARCH, call="" if caller.reveal == "listed" else call)
 
     def remembers(self, caller: Caller) -> bool:
         """Whether the list has nothing on it that only the store knows of; if it may have, `recall` comes first."""
-        if not self._parts.surface.list_active or not caller.conversation:
+        if not caller.conversation or not self._lists_active(caller):
             return True
         return self._parts.conversations.get(caller.conversation).is_loaded
 
@@ -120,7 +118,7 @@ class FrontDesk:
         """What this caller is shown now, and why."""
         view = self._current()
         if not caller.conversation:
-            may = (caller.allow, caller.scopes)
+            may = _anybody(caller)
             known = self._surfaces.get(may)
             if known is None:
                 known = self._composed(view, caller, None)
@@ -151,10 +149,14 @@ class FrontDesk:
             self._parts.surface,
             self._own(view, caller),
             conversation.activation if conversation is not None else None,
-            allow=caller.allow,
+            lists=caller.lists,
             scopes=caller.scopes,
-            list_active=self._parts.surface.list_active and conversation is not None,
+            list_active=conversation is not None and self._lists_active(caller),
         )
+
+    def _lists_active(self, caller: Caller) -> bool:
+        """Whether what this caller loads is put on its list."""
+        return self._parts.surface.list_active if caller.reveal is None else caller.reveal == "listed"
 
     def _current(self) -> _View:
         catalog = self._parts.catalog()
@@ -183,15 +185,17 @@ class FrontDesk:
         return view
 
     def _own(self, view: _View, caller: Caller) -> tuple[Json, ...]:
-        may = (caller.allow, caller.scopes)
+        if caller.reveal == "all":
+            return ()
+        may = _anybody(caller)
         known = view.own.get(may)
         if known is None:
-            permitted = compose(view.stock, self._parts.surface, allow=caller.allow, scopes=caller.scopes).permitted
-            unasked = [Shelf(entry.name, None) for entry in _never_asked(view.catalog) if caller.allow is None]
+            permitted = view.stock.range(permit_of(caller.lists, caller.scopes)).tools
+            unasked = [Shelf(entry.name, None) for entry in _never_asked(view.catalog) if not caller.lists]
             known = definitions(
                 [*shelves(permitted.values()), *unasked],
                 self._parts.counter.count,
-                call_tools=self._parts.surface.call_tools,
+                call_tools="none" if caller.reveal == "listed" else self._parts.surface.call_tools,
                 batch_size=self._parts.calls.batch_size,
             )
             if len(view.own) < _EXPOSURES:
@@ -200,13 +204,15 @@ class FrontDesk:
 
     # ── calls ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def call_tool(self, name: str, arguments: Any, caller: Caller, context: CallContext) -> Json:
+    async def call_tool(
+        self, name: str, arguments: Any, caller: Caller, context: CallContext, *, via: Via = "direct"
+    ) -> Json:
         """A `tools/call` result. Any tool can be called by its name, whether it is listed or not."""
         await self._parts.conversations.load(caller.conversation)
         if name in self._own_names:
             return await self._call_own(name, arguments, caller, context)
         off = not self.surface(caller).verdict.deferring
-        return await self._parts.invoker().call(name, arguments, caller, context, via="direct", verbatim=off)
+        return await self._parts.invoker().call(name, arguments, caller, context, via=via, verbatim=off)
 
     async def _call_own(self, name: str, arguments: Any, caller: Caller, context: CallContext) -> Json:
         from pegboard.invoke.words import ending_of, failure, told
@@ -234,6 +240,12 @@ class FrontDesk:
             surface, size = self._parts.surface, self._parts.calls.batch_size
             self._arguments = OwnArguments(definitions((), len, call_tools=surface.call_tools, batch_size=size))
         return self._arguments.read(name, arguments)
+
+    def adopt(self, caller: Caller, activation: Activation) -> None:
+        """Goes on from this state, which the caller kept, whatever was loaded before."""
+        conversation = self._parts.conversations.get(caller.conversation)
+        conversation.is_loaded = True
+        self._parts.conversations.change(conversation, activation)
 
     def activate(self, caller: Caller, tool: Tool) -> None:
         """A call of this tool went well: it counts as loaded from now on."""
@@ -281,10 +293,10 @@ class FrontDesk:
             asked,
             answer,
             surface.permitted,
-            call=self._way_to_call,
+            call=None if caller.reveal == "listed" else self._way_to_call,
             change=change if surface.basis.list_active and surface.verdict.deferring else None,
             news=self._news(conversation, surface),
-            unasked=[entry.name for entry in _never_asked(self._parts.catalog())] if caller.allow is None else [],
+            unasked=[] if caller.lists else [entry.name for entry in _never_asked(self._parts.catalog())],
         )
         count = self._parts.counter.count
         self._parts.record(
@@ -353,6 +365,11 @@ class FrontDesk:
 
         await asyncio.gather(*self._counting, return_exceptions=True)
         await self._parts.conversations.keep()
+
+
+def _anybody(caller: Caller) -> Caller:
+    """What a caller may use and how, whoever it is and whatever it talks of."""
+    return msgspec.structs.replace(caller, identity="", conversation="")
 
 
 def _never_asked(catalog: Catalog) -> list[ServerEntry]:

@@ -11,7 +11,7 @@ from pegboard.index.finder import Terms
 from pegboard.index.narrow import Narrow
 from pegboard.platform_tools.asked import Asked
 from pegboard.surface.activation import Change
-from pegboard.surface.render import Detail, rendered
+from pegboard.surface.render import Detail, rendered, summary
 from pegboard.surface.visible import one_line
 from pegboard.types import Answer, Caller, Hit, Json, Tool
 
@@ -30,6 +30,7 @@ def terms_of(asked: Asked, caller: Caller) -> Terms:
         tags=asked.tags,
         scopes=caller.scopes,
         allow=caller.allow,
+        within=caller.within,
         max_cost_usd=asked.max_cost_usd,
         max_latency_ms=asked.max_latency_ms,
     )
@@ -41,19 +42,24 @@ def answer_text(
     answer: Answer,
     tools: Mapping[str, Tool],
     *,
-    call: Callable[[Tool], str],
+    call: Callable[[Tool], str] | None,
     change: Change | None = None,
     news: str = "",
     unasked: Sequence[str] = (),
 ) -> str:
-    """The answer as a model reads it: `call` names what calls a tool; `change` is told where loaded ones are listed,
-    `unasked` where nothing fits."""
+    """The answer as a model reads it: `call` names what calls a tool, None where what is loaded is called by name;
+    `change` is told where loaded ones are listed, `unasked` where nothing fits."""
     hits = [hit for hit in answer.hits if hit.name in tools]
-    parts = [_found(hits, tools, asked.detail, call)] if hits else [_nothing(asked, answer)]
+    parts = [_nothing(asked, answer)]
+    if hits:
+        left_out = change.left_out if change is not None else ()
+        parts = [
+            _by_name(hits, tools, asked.detail, left_out) if call is None else _found(hits, tools, asked.detail, call)
+        ]
     if answer.unknown:
         parts.append(_unknown(answer.unknown))
     if change is not None:
-        parts += _loaded(change)
+        parts += _loaded(change, told=call is None)
     if unasked and not hits:
         parts.append(_not_asked_yet(unasked))
     parts += [f"Note: {note}." for note in answer.notes]
@@ -71,6 +77,19 @@ def _found(hits: Sequence[Hit], tools: Mapping[str, Tool], detail: Detail, call:
         return "\n".join([f"Call with {ways[0]}(name, arguments):", *lines])
     marked = [f"[{way}] {line}" for way, line in zip(ways, lines, strict=True)]
     return "\n".join([f"Call each with what stands before it, as in {ways[0]}(name, arguments):", *marked])
+
+
+def _by_name(hits: Sequence[Hit], tools: Mapping[str, Tool], detail: Detail, left_out: Sequence[str]) -> str:
+    """Found tools that are on the list from now on: their schemas stand there, and are not said twice."""
+
+    def line(hit: Hit) -> str:
+        tool = tools[hit.name]
+        if detail != "signature" or hit.name in left_out:
+            return rendered(tool, detail) + _also(hit)
+        about = summary(tool)
+        return (f"{hit.name}: {about}" if about else hit.name) + _also(hit)
+
+    return "\n".join(["Loaded; call each by its name:", *map(line, hits)])
 
 
 def _also(hit: Hit) -> str:
@@ -107,16 +126,16 @@ def _unknown(names: Sequence[str]) -> str:
     return f"No tool is named: {shown}{more}."
 
 
-def _loaded(change: Change) -> list[str]:
-    """The truth about what is in the list now."""
-    told = []
-    if change.activated:
-        told.append(f"Loaded: {', '.join(change.activated)}.")
+def _loaded(change: Change, *, told: bool = False) -> list[str]:
+    """The truth about what is in the list now; `told`: but for what was said to be loaded already."""
+    said = []
+    if change.activated and not told:
+        said.append(f"Loaded: {', '.join(change.activated)}.")
     if change.evicted:
-        told.append(f"Unloaded to make room, still callable: {', '.join(change.evicted)}.")
+        said.append(f"Unloaded to make room, still callable: {', '.join(change.evicted)}.")
     if change.left_out:
-        told.append(f"Not loaded for want of room, still callable: {', '.join(change.left_out)}.")
-    return [" ".join(told)] if told else []
+        said.append(f"Not loaded for want of room, still callable: {', '.join(change.left_out)}.")
+    return [" ".join(said)] if said else []
 
 
 def result_of(text: str, found: Sequence[str]) -> Json:

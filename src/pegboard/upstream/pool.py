@@ -43,7 +43,7 @@ class Pool:
         self._servers = {
             name: Server(spec, Limits.of(spec, config.gateway), around)
             for name, spec in config.servers.items()
-            if spec.config.enabled and not spec.problem
+            if spec.config.enabled and not spec.problem and not spec.local
         }
 
     def get(self, name: str) -> Server:

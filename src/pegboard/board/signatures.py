@@ -1,0 +1,186 @@
+"""A function's types as the JSON Schema of its arguments, and arguments as its types have them.
+
+Above: `functions`. Below: msgspec, which knows most types; models of pydantic speak for themselves.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import typing
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from pegboard.errors import ConfigError
+from pegboard.types import CallContext, Json
+
+_SECTION = re.compile(r"^(Args|Arguments|Parameters|Returns?|Raises|Yields?|Examples?|Notes?)\s*:?\s*$")
+_GOOGLE = re.compile(r"^\s{1,8}\*{0,2}(\w+)\s*(?:\([^)]*\))?\s*:\s*(.+)$")
+_SPHINX = re.compile(r"^\s*:param\s+(?:[\w\[\], |.]+\s+)?(\w+)\s*:\s*(.+)$")
+_ANY = inspect.Parameter.empty
+
+
+class Reading(msgspec.Struct, frozen=True, kw_only=True):
+    """A function as a tool."""
+
+    name: str
+    description: str
+    function: Callable[..., Any]
+    schema: Json
+    arguments: type[msgspec.Struct]
+    fields: tuple[str, ...]
+    context: str = ""
+    """The parameter that takes the CallContext, if it has one."""
+    takes_more: bool = False
+    """Whether it takes any other keyword."""
+
+    def given(self, arguments: Json, context: CallContext) -> Json:
+        """What to call it with; raises a ValidationError where arguments do not fit its types."""
+        known = {name: arguments[name] for name in self.fields if name in arguments}
+        made = msgspec.convert(known, self.arguments, strict=False, dec_hook=_validated)
+        given = {name: getattr(made, name) for name in known}
+        if self.takes_more:
+            given |= {name: value for name, value in arguments.items() if name not in given}
+        elif unknown := sorted(arguments.keys() - known.keys()):
+            raise ValueError(f"it takes no {', '.join(map(repr, unknown))}")
+        return {**given, self.context: context} if self.context else given
+
+
+def read_function(function: Callable[..., Any], name: str = "") -> Reading:
+    """The function as a tool; a ConfigError says why it cannot be one."""
+    name = name or getattr(function, "__name__", type(function).__name__)
+    about, notes = _described(inspect.getdoc(function) or "")
+    parameters, context, takes_more = _parameters(function, name)
+    # Of a default only that there is one matters here: what is not given is not passed on.
+    fields = [
+        (each.name, each.annotation, *([] if each.default is _ANY else [msgspec.field(default=None)]))
+        for each in parameters
+    ]
+    try:
+        arguments = msgspec.defstruct("Arguments", fields, kw_only=True)
+        schema = _schema(arguments)
+    except (TypeError, ValueError, AttributeError) as error:
+        raise ConfigError(
+            f"The function {name!r} cannot be a tool: {error}.", hint="Give its parameters types that JSON can say."
+        ) from None
+    for each in parameters:
+        about_it = schema["properties"].get(each.name, {})
+        if each.name in notes:
+            about_it.setdefault("description", notes[each.name])
+        if each.default is not _ANY and each.default is not None:
+            _say_default(about_it, each.default)
+    if not takes_more:
+        schema["additionalProperties"] = False
+    return Reading(
+        name=name,
+        description=about,
+        function=function,
+        schema=schema,
+        arguments=arguments,
+        fields=tuple(each.name for each in parameters),
+        context=context,
+        takes_more=takes_more,
+    )
+
+
+def _parameters(function: Callable[..., Any], name: str) -> tuple[list[inspect.Parameter], str, bool]:
+    """Its parameters with their types resolved, the one for the context, and whether it takes any keyword."""
+    try:
+        signature = inspect.signature(function)
+        hints = typing.get_type_hints(_hinted(function), include_extras=True)
+    except (TypeError, ValueError, NameError, AttributeError) as error:
+        raise ConfigError(
+            f"The function {name!r} cannot be a tool: its signature cannot be read ({error}).",
+            hint="Import the types that its annotations name.",
+        ) from None
+    kept, context, takes_more = [], "", False
+    for each in signature.parameters.values():
+        if each.kind is inspect.Parameter.VAR_KEYWORD:
+            takes_more = True
+        elif each.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.POSITIONAL_ONLY):
+            raise ConfigError(
+                f"The function {name!r} cannot be a tool: arguments come by name, and {each.name!r} takes none.",
+                hint="Wrap it in a function whose parameters have names.",
+            )
+        elif hints.get(each.name) is CallContext:
+            context = each.name
+        else:
+            kept.append(each.replace(annotation=hints.get(each.name, Any)))
+    return kept, context, takes_more
+
+
+def _hinted(function: Callable[..., Any]) -> Any:
+    """What carries the annotations: a partial or an object that can be called has them further inside."""
+    while hasattr(function, "func"):
+        function = function.func
+    return function if inspect.isroutine(function) else type(function).__call__
+
+
+def _schema(arguments: type[msgspec.Struct]) -> Json:
+    (root,), components = msgspec.json.schema_components([arguments], schema_hook=_model_schema)
+    name = root["$ref"].rsplit("/", 1)[-1]
+    schema: Json = components.pop(name)
+    schema.pop("title", None)
+    for each in schema.setdefault("properties", {}).values():
+        if each.get("default", ...) is None:
+            del each["default"]
+    return _lifted({**schema, "$defs": components} if components else schema)
+
+
+def _lifted(schema: Json) -> Json:
+    """The schema with all definitions at its root: models of pydantic bring theirs along."""
+    found: Json = {}
+
+    def without(part: Any, *, root: bool = False) -> Any:
+        if isinstance(part, list):
+            return [without(each) for each in part]
+        if not isinstance(part, dict):
+            return part
+        if not root and isinstance(part.get("$defs"), dict):
+            found.update({name: without(each) for name, each in part["$defs"].items()})
+        return {key: without(value) for key, value in part.items() if root or key != "$defs"}
+
+    lifted: Json = without(schema, root=True)
+    return {**lifted, "$defs": {**lifted.get("$defs", {}), **found}} if found else lifted
+
+
+def _model_schema(kind: type) -> Json:
+    described = getattr(kind, "model_json_schema", None)
+    if described is None:
+        raise TypeError(f"the type {getattr(kind, '__name__', kind)} has no JSON Schema")
+    schema: Json = described()
+    return schema
+
+
+def _validated(kind: type, value: Any) -> Any:
+    validate = getattr(kind, "model_validate", None)
+    if validate is None:
+        raise TypeError(f"the type {kind.__name__} cannot be read from JSON")
+    return validate(value)
+
+
+def _say_default(about: Json, default: Any) -> None:
+    try:
+        about.setdefault("default", msgspec.to_builtins(default))
+    except (TypeError, ValueError):
+        return  # one that JSON cannot say is still the function's own
+
+
+def _described(doc: str) -> tuple[str, dict[str, str]]:
+    """A docstring's words on the whole, and on each parameter; Google's and Sphinx's ways of writing are known."""
+    lines = doc.splitlines()
+    end = next((n for n, line in enumerate(lines) if _SECTION.match(line) or _SPHINX.match(line)), len(lines))
+    notes: dict[str, str] = {}
+    last = ""
+    for line in lines[end:]:
+        found = _SPHINX.match(line) or _GOOGLE.match(line)
+        if found:
+            last = found[1]
+            notes.setdefault(last, found[2].strip())
+        elif last and line.startswith("  ") and line.strip():
+            notes[last] += " " + line.strip()
+        else:
+            last = ""
+    return "\n".join(lines[:end]).strip(), notes
