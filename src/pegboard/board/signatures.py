@@ -6,19 +6,16 @@ Above: `functions`. Below: msgspec, which knows most types; models of pydantic s
 from __future__ import annotations
 
 import inspect
-import re
 import typing
 from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
+from pegboard.board.docstrings import read_docstring
 from pegboard.errors import ConfigError
 from pegboard.types import CallContext, Json
 
-_SECTION = re.compile(r"^(Args|Arguments|Parameters|Returns?|Raises|Yields?|Examples?|Notes?)\s*:?\s*$")
-_GOOGLE = re.compile(r"^\s{1,8}\*{0,2}(\w+)\s*(?:\([^)]*\))?\s*:\s*(.+)$")
-_SPHINX = re.compile(r"^\s*:param\s+(?:[\w\[\], |.]+\s+)?(\w+)\s*:\s*(.+)$")
 _ANY = inspect.Parameter.empty
 
 
@@ -51,7 +48,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
 def read_function(function: Callable[..., Any], name: str = "") -> Reading:
     """The function as a tool; a ConfigError says why it cannot be one."""
     name = name or getattr(function, "__name__", type(function).__name__)
-    about, notes = _described(inspect.getdoc(function) or "")
+    about, notes = read_docstring(inspect.getdoc(function) or "")
     parameters, context, takes_more = _parameters(function, name)
     # Of a default only that there is one matters here: what is not given is not passed on.
     fields = [
@@ -166,21 +163,3 @@ def _say_default(about: Json, default: Any) -> None:
         about.setdefault("default", msgspec.to_builtins(default))
     except (TypeError, ValueError):
         return  # one that JSON cannot say is still the function's own
-
-
-def _described(doc: str) -> tuple[str, dict[str, str]]:
-    """A docstring's words on the whole, and on each parameter; Google's and Sphinx's ways of writing are known."""
-    lines = doc.splitlines()
-    end = next((n for n, line in enumerate(lines) if _SECTION.match(line) or _SPHINX.match(line)), len(lines))
-    notes: dict[str, str] = {}
-    last = ""
-    for line in lines[end:]:
-        found = _SPHINX.match(line) or _GOOGLE.match(line)
-        if found:
-            last = found[1]
-            notes.setdefault(last, found[2].strip())
-        elif last and line.startswith("  ") and line.strip():
-            notes[last] += " " + line.strip()
-        else:
-            last = ""
-    return "\n".join(lines[:end]).strip(), notes
