@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib.metadata import version
 
-from pydantic_ai.models.test import TestModel  # type: ignore[import-not-found]
-from pydantic_ai.tools import RunContext, ToolDefinition  # type: ignore[import-not-found]
-from pydantic_ai.toolsets import ExternalToolset  # type: ignore[import-not-found]
-from pydantic_ai.toolsets._tool_search import ToolSearchToolset  # type: ignore[import-not-found]
-from pydantic_ai.usage import RunUsage  # type: ignore[import-not-found]
+from pydantic_ai.models.test import TestModel
+from pydantic_ai.tools import RunContext, ToolDefinition
+from pydantic_ai.toolsets import ExternalToolset
+from pydantic_ai.toolsets._tool_search import ToolSearchToolset
+from pydantic_ai.usage import RunUsage
 
 from bench.rivals.frame import LIMIT, Definition, Search, main
 
