@@ -12,8 +12,6 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
-import msgspec
-
 from pegboard.errors import CallTimeout, PegboardError, RemoteError, StoreError, ToolNotFound
 from pegboard.telemetry.priors import Digest, fold, priors_of
 from pegboard.types import CallContext, Caller, Exposure, Json, Listing, Lookup, Outcome, Priors, Record
@@ -252,44 +250,3 @@ class FakeDesk:
             return result
         answer = result(arguments, context)
         return await answer if inspect.isawaitable(answer) else answer
-
-
-class Move(msgspec.Struct, frozen=True, kw_only=True):
-    """What a model does in one turn: says something, calls tools, or both."""
-
-    text: str = ""
-    calls: tuple[tuple[str, Json], ...] = ()
-    """Name and arguments of each."""
-
-
-class Shown(msgspec.Struct, frozen=True, kw_only=True):
-    """What a model was sent in one request."""
-
-    tools: tuple[Json, ...] = ()
-    """The definitions, as they were sent."""
-    messages: tuple[Any, ...] = ()
-    system: str = ""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """What the tools are called, in the order they were sent."""
-        return tuple(str(each.get("name") or each.get("function", {}).get("name", "")) for each in self.tools)
-
-
-class ScriptedModel:
-    """A model that plays the moves it was given, one a turn, and remembers all that it was shown.
-
-    A move may be a function of what is shown. When all are played it says that it is done.
-    """
-
-    def __init__(self, moves: Iterable[Move | Callable[[Shown], Move]] = ()) -> None:
-        self.moves = list(moves)
-        self.shown: list[Shown] = []
-
-    def answer(self, shown: Shown) -> Move:
-        """The next move."""
-        self.shown.append(shown)
-        if not self.moves:
-            return Move(text="done")
-        move = self.moves.pop(0)
-        return move if isinstance(move, Move) else move(shown)

@@ -1,0 +1,107 @@
+"""What the Responses API says no to, each documented rule by itself. Wordings are near the API's, not the same.
+
+Above: `responses`. Below: `schema_rules`, `asked`. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+
+from pegboard.testing.llm.asked import Asked, Rule, objects
+from pegboard.testing.llm.schema_rules import function_problem
+from pegboard.types import Json
+
+
+def asks_for_something(asked: Asked) -> str | None:
+    """A model and some input are needed."""
+    missing = [field for field in ("model", "input") if not asked.body.get(field)]
+    return f"Missing required parameter: '{missing[0]}'." if missing else None
+
+
+def functions_are_sound(asked: Asked) -> str | None:
+    """Every function, declared or loaded by a search, has a plain name and a schema that can be shown."""
+    return next((said for each in functions(asked) if (said := function_problem(each))), None)
+
+
+def model_searches(asked: Asked) -> str | None:
+    """Only GPT-5.4 and later know `tool_search`."""
+    uses = any(each.get("type") == "tool_search" or each.get("defer_loading") for each in asked.tools)
+    version = re.search(r"gpt-(\d+)(?:\.(\d+))?", asked.model)
+    knows = version is not None and (int(version[1]), int(version[2] or 0)) >= (5, 4)
+    return f"tool_search is not supported with {asked.model}." if uses and not knows else None
+
+
+def deferral_needs_search(asked: Asked) -> str | None:
+    """What is deferred among the tools can only be reached with `tool_search` among them."""
+    kinds = {each.get("type") for each in asked.tools}
+    deferred = any(each.get("defer_loading") for each in asked.tools)
+    return "defer_loading requires a tool_search tool." if deferred and "tool_search" not in kinds else None
+
+
+def calls_are_answered(asked: Asked) -> str | None:
+    """Every call has its output, every output its call, before anything is answered."""
+    for call, output in (("function_call", "function_call_output"), ("tool_search_call", "tool_search_output")):
+        asking = [str(each["call_id"]) for each in _of(asked, call) if each.get("call_id")]
+        given = [str(each["call_id"]) for each in _of(asked, output) if each.get("call_id")]
+        if missing := [each for each in asking if each not in given]:
+            return f"No tool output found for {call.replace('_', ' ')} {missing[0]}."
+        if orphans := [each for each in given if each not in asking]:
+            return f"No tool call found for {output.replace('_', ' ')} with call_id {orphans[0]}."
+    return None
+
+
+def namespaces_are_kept(asked: Asked) -> str | None:
+    """A call is sent back with the namespace it came with."""
+    for each in _of(asked, "function_call"):
+        issued = asked.issued.get(str(each.get("call_id")))
+        if issued and issued.get("namespace") != each.get("namespace"):
+            return f"Function call {each.get('call_id')} lost its namespace {issued.get('namespace')!r}."
+    return None
+
+
+def searches_are_whole(asked: Asked) -> str | None:
+    """The answer to a search that the client runs says so, is completed, and holds definitions."""
+    for each in _of(asked, "tool_search_output"):
+        if not isinstance(each.get("tools"), list):
+            return "Missing required parameter: 'input.tools'."
+        if each.get("call_id") and (each.get("execution"), each.get("status")) != ("client", "completed"):
+            return "Invalid 'input': a client tool_search_output has execution 'client' and status 'completed'."
+    return None
+
+
+RULES: tuple[Rule, ...] = (
+    asks_for_something,
+    functions_are_sound,
+    model_searches,
+    deferral_needs_search,
+    searches_are_whole,
+    calls_are_answered,
+    namespaces_are_kept,
+)
+
+
+def items(asked: Asked) -> list[Json]:
+    """The input as items."""
+    given = asked.body.get("input")
+    return [{"role": "user", "content": given}] if isinstance(given, str) else objects(given)
+
+
+def loaded(asked: Asked) -> list[Json]:
+    """What searches and additions in the history have loaded."""
+    return [
+        each
+        for item in items(asked)
+        if item.get("type") in ("tool_search_output", "additional_tools")
+        for each in objects(item.get("tools"))
+    ]
+
+
+def functions(asked: Asked) -> list[Json]:
+    """All functions, those in namespaces too."""
+    tools = [*asked.tools, *loaded(asked)]
+    inner = [each for tool in tools if tool.get("type") == "namespace" for each in objects(tool.get("tools"))]
+    return [each for each in (*tools, *inner) if each.get("type") == "function"]
+
+
+def _of(asked: Asked, kind: str) -> list[Json]:
+    return [each for each in items(asked) if each.get("type") == kind]
