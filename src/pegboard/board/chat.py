@@ -5,6 +5,7 @@ Above: agents' code and the plug-ins. Below: the desk, where every edge lists an
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -76,6 +77,15 @@ class Chat:
     def state(self) -> bytes:
         """What it has loaded, as a few bytes: `board.conversation(key, state=…)` goes on from exactly there."""
         return self._board.home.look(lambda: self._board.desk.surface(self._caller)).activation.to_bytes()
+
+    def load(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Makes these what it has loaded, the last one used last; says what is loaded then, that one first."""
+        surface = self._board.home.look(lambda: self._board.desk.surface(self._caller))
+        empty = msgspec.structs.replace(surface.activation, uses=())
+        wanted = [name for name in reversed(names) if name in surface.permitted]
+        change = empty.activated(wanted, time.time(), surface.pinned)
+        self._adopt(change.activation)
+        return change.activation.names
 
     def fork(self, name: str, *, inherit: bool = True, allow: Sequence[str] | None = None) -> Chat:
         """The conversation of a sub-agent: a snapshot of this one or empty, and from here on independent of it.

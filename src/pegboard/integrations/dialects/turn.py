@@ -1,0 +1,69 @@
+"""What the loops of all wires do alike: run the calls of a turn side by side, and say what a history had loaded.
+
+Above: the SDK plug-ins. Below: a conversation, through three of its methods.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Container, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pegboard.errors import PegboardError
+from pegboard.integrations.dialects.plain import Call
+from pegboard.integrations.dialects.uses import OWN
+from pegboard.types import Json
+
+if TYPE_CHECKING:
+    from pegboard.board import Chat
+    from pegboard.surface.compose import Surface
+
+PARALLEL = 8
+"""Calls of one turn that run at once."""
+
+
+class Rebuilt(msgspec.Struct, frozen=True):
+    """What a conversation has loaded after its history was read."""
+
+    loaded: tuple[str, ...]
+    """Most recently used first."""
+    unknown: tuple[str, ...] = ()
+    """Names in the history that no tool has now, or none that this conversation may use."""
+
+
+async def answered(calls: Sequence[Call], one: Callable[[Call], Awaitable[Json]]) -> list[Json]:
+    """The answers to all calls, in their order; a cancel ends them all."""
+    slots = asyncio.Semaphore(PARALLEL)
+
+    async def in_turn(call: Call) -> Json:
+        async with slots:
+            return await one(call)
+
+    return list(await asyncio.gather(*map(in_turn, calls)))
+
+
+def rebuilt(chat: Chat, names: Sequence[str], own: Iterable[str]) -> Rebuilt:
+    """Loads what a history used, least recently used first, into the conversation; nothing else stays loaded."""
+    theirs = {*own, *OWN}
+    known = {name: tool.public_name for name in names if name not in theirs and (tool := chat.knows(name))}
+    loaded = chat.load(list(known.values()))
+    return Rebuilt(loaded, tuple(name for name in names if name not in known and name not in theirs))
+
+
+def checked(own: Iterable[Json], name_of: Callable[[Json], str]) -> tuple[Json, ...]:
+    """The caller's own tools; none may have the name of one of Pegboard's."""
+    kept = tuple(own)
+    if taken := sorted(OWN.intersection(map(name_of, kept))):
+        raise PegboardError(
+            f"One of your own tools is named {taken[0]!r}, as one of Pegboard's is.",
+            hint="Rename yours: Pegboard's have the same names in every conversation.",
+        )
+    return kept
+
+
+def without_trace(surface: Surface, spoken_of: Container[str]) -> tuple[str, ...]:
+    """What is loaded though its history never speaks of it, least recently used first: inherited, or compacted away."""
+    loaded = [name for name in reversed(surface.activation.names) if name in surface.permitted]
+    return tuple(name for name in loaded if name not in spoken_of and name not in surface.pinned)
