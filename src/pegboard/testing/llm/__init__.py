@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from pegboard.testing.llm.asked import Asked, Rule, Segment, first_refusal, objects
+from pegboard.testing.llm.asked import Asked, Rule, Segment, first_refusal
 from pegboard.testing.llm.cache import PromptCache, Reading
 from pegboard.testing.llm.completions import Completions
 from pegboard.testing.llm.messages import Messages
 from pegboard.testing.llm.responses import Responses
+from pegboard.testing.llm.responses_rules import items
 from pegboard.testing.script import Move, ScriptedModel, Shown
 from pegboard.types import Json
 
@@ -111,11 +112,12 @@ class FakeLLM:
         wire = next((each for each in self._wires if path.removesuffix("/count_tokens").endswith(each.path)), None)
         if wire is None:
             return 404, "application/json", [_encoded(Messages().error(f"no such path: {path}", 404))]
-        asked = self._asked(wire, headers, raw)
+        is_count = path.endswith("/count_tokens")
+        asked = self._asked(headers, raw, {"max_tokens": 1} if is_count else {})
         if refused := first_refusal(wire.rules, asked):
             self.requests.append(Seen(wire.path, asked.body, refused))
             return 400, "application/json", [_encoded(wire.error(refused, 400))]
-        if path.endswith("/count_tokens"):
+        if is_count:
             size = sum(len(each.data) for each in wire.prompt(asked))
             return 200, "application/json", [_encoded({"input_tokens": size // 4})]
         reply = self._reply(wire, asked)
@@ -124,12 +126,11 @@ class FakeLLM:
         done = [b"data: [DONE]\n\n"] if isinstance(wire, Completions) else []
         return 200, "text/event-stream", [*(_sse(*event) for event in wire.events(reply)), *done]
 
-    def _asked(self, wire: Wire, headers: Mapping[str, str], raw: bytes) -> Asked:
-        body: Json = json.loads(raw)
+    def _asked(self, headers: Mapping[str, str], raw: bytes, given: Json) -> Asked:
+        """The request, with what is kept here of its conversation; `given` is what it need not say."""
+        body: Json = {**given, **json.loads(raw)}
         if before := self._stored.get(str(body.get("previous_response_id"))):
-            given = body.get("input")
-            items = [{"role": "user", "content": given}] if isinstance(given, str) else objects(given)
-            body = {**body, "input": [*before, *items]}
+            body = {**body, "input": [*before, *items(Asked(body))]}
         betas = frozenset(each.strip() for each in headers.get("anthropic-beta", "").split(",") if each.strip())
         return Asked(body, betas, self._issued)
 
