@@ -19,13 +19,18 @@ from typing import Any
 import msgspec
 
 from bench.measure import BYTECODE, table
+from pegboard import Pegboard
 from pegboard.index.intents import SUITE
+from pegboard.index.live import REBUILDING
 from pegboard.surface.tokens import definition_tokens
 from pegboard.types import Json
 
 PEGBOARD, OWN_SEARCH, EVERYTHING, NAIVE = "pegboard", "own search", "everything bound", "naive activation"
 TURNS = 20
 """Model requests in the session over which the prefix is compared."""
+
+PATIENCE = 240.0
+"""Seconds for an index to be built."""
 
 _SERVICES = ("cloud", "desk", "store", "team", "field", "audit", "media", "care", "fleet", "bank", "lab", "school")
 _OBJECTS = ("invoice", "ticket", "asset", "shift", "claim", "order", "sensor", "lesson", "visit", "route", "account",
@@ -84,6 +89,14 @@ def _same_bytes(one: bytes, other: bytes) -> int:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if one[:middle] == other[:middle] else (low, middle - 1)
     return low
+
+
+async def settled(board: Pegboard) -> None:
+    """Waits until the board's index is built: what is measured before that is the building of it."""
+    deadline = time.monotonic() + PATIENCE
+    while REBUILDING in (await board.search("anything")).notes:
+        assert time.monotonic() < deadline, "the index is still being built"
+        await asyncio.sleep(0.1)
 
 
 async def per_step(work: Callable[[], Awaitable[int]], *, rounds: int = 5) -> tuple[float, float]:

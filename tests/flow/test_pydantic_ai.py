@@ -28,6 +28,13 @@ NUMBER = {"type": "object", "properties": {"number": {"type": "integer"}}, "requ
 OWN = ("search_tools", "read_result")
 
 
+@pytest.fixture(autouse=True)
+def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What boards keep is kept in the test's own folder."""
+    for variable in ("XDG_CACHE_HOME", "XDG_STATE_HOME"):
+        monkeypatch.setenv(variable, str(tmp_path / variable.lower()))
+
+
 def shop(count: int = 60, **options: Any) -> FakeSource:
     """A shop with many tools that nobody needs, and two that somebody does."""
     fillers = [
@@ -43,8 +50,8 @@ def shop(count: int = 60, **options: Any) -> FakeSource:
 
 def board_of(*sources: FakeSource, folder: Path | None = None, **tables: Any) -> Pegboard:
     """A board that defers; with a folder, one that remembers."""
-    kept = {"record": {"enabled": False}} if folder is None else {"store": {"state_dir": str(folder)}}
-    settings = {"surface": {"mode": "on"}, **kept, **tables}
+    kept: Json = {"record": {"enabled": False}} if folder is None else {"store": {"state_dir": str(folder)}}
+    settings = {"surface": {"mode": "on"}, "search": {"embedder": "none"}, **kept, **tables}
     approve = run_approval if "calls" in tables else None
     return Pegboard(sources=sources or (shop(),), settings=settings, approve=approve)
 

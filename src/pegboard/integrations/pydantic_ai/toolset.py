@@ -84,7 +84,12 @@ class PegboardToolset(AbstractToolset[Any]):
 
     async def for_run(self, ctx: Context) -> Self:
         """A toolset of its own for each run: runs that go on at once share nothing."""
-        return self._within(self._chat or self._opened(ctx))
+        if self._chat is not None:
+            return self._within(self._chat)
+        # Here the store can be waited for; a list that is asked for later would have to block the loop.
+        kept, board = self._conversed(self._key(ctx), ctx), self._board
+        await board.home.run(lambda: board.desk.recall(kept.caller))
+        return self._within(self._opened(ctx))
 
     def chat(self, ctx: Context) -> Chat:
         """The conversation that this run is in."""
@@ -164,7 +169,7 @@ class PegboardToolset(AbstractToolset[Any]):
     # ── how it is done ───────────────────────────────────────────────────────────────────────────────────────────
 
     def _opened(self, ctx: Context) -> Chat:
-        kept = self._board_chat(self._key(ctx), ctx)
+        kept = self._conversed(self._key(ctx), ctx)
         if not self._in_messages:
             return kept
         state = state_in(messages_of(ctx), self._id)
@@ -172,9 +177,9 @@ class PegboardToolset(AbstractToolset[Any]):
             kept.surface()
             state = kept.state()
         # A key of its own: of two runs that go on from the same messages neither may change the other's list.
-        return self._board_chat(f"{kept.key}/{ctx.run_id}", ctx, state)
+        return self._conversed(f"{kept.key}/{ctx.run_id}", ctx, state)
 
-    def _board_chat(self, key: str, ctx: Context, state: bytes | None = None) -> Chat:
+    def _conversed(self, key: str, ctx: Context, state: bytes | None = None) -> Chat:
         allow = self._allow(ctx) if callable(self._allow) else self._allow
         return self._board.conversation(key, allow=allow, state=state, reveal=self._reveal, search=self._search)
 
@@ -185,7 +190,7 @@ class PegboardToolset(AbstractToolset[Any]):
     def _kept(self, chat: Chat, ctx: Context) -> bytes:
         """What is loaded, for the messages; and under the conversation's key, for when these are summarised."""
         state = chat.state()
-        self._board_chat(self._key(ctx), ctx, state)
+        self._conversed(self._key(ctx), ctx, state)
         return state
 
     def _within(self, chat: Chat) -> Self:
