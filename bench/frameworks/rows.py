@@ -92,11 +92,12 @@ def _same_bytes(one: bytes, other: bytes) -> int:
 
 
 async def settled(board: Pegboard) -> None:
-    """Waits until the board's index is built: what is measured before that is the building of it."""
+    """Waits until the board's index is built and its tools are counted, which is done once, behind the scenes."""
     deadline = time.monotonic() + PATIENCE
     while REBUILDING in (await board.search("anything")).notes:
         assert time.monotonic() < deadline, "the index is still being built"
         await asyncio.sleep(0.1)
+    assert board.conversation().surface().deferred_tokens
 
 
 async def per_step(work: Callable[[], Awaitable[int]], *, rounds: int = 5) -> tuple[float, float]:
