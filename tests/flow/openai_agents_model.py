@@ -30,7 +30,7 @@ def says(text: str) -> Move:
     return Move(text=text)
 
 
-def calls(name: str, **arguments: Any) -> Move:
+def calls(name: str, /, **arguments: Any) -> Move:
     return Move(calls=((name, arguments),))
 
 
@@ -57,7 +57,7 @@ class PlayedModel(Model):
     async def get_response(
         self,
         system_instructions: str | None,
-        input: Any,
+        input: Any,  # noqa: A002 - the framework gives it by this name
         model_settings: Any,
         tools: list[Any],
         output_schema: Any,
@@ -100,7 +100,7 @@ def items_of(move: Move) -> Iterable[Any]:
         )
     for name, arguments in move.calls:
         number = next(_numbers)
-        given = arguments if isinstance(arguments, str) else json.dumps(arguments)
+        given = json.dumps(arguments)
         yield ResponseFunctionToolCall(
             type="function_call", id=f"f{number}", call_id=f"c{number}", name=name, arguments=given
         )

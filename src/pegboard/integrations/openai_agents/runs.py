@@ -18,7 +18,10 @@ from agents.mcp import MCPServer
 from agents.tool_context import ToolContext
 
 from pegboard.board import Chat, Pegboard
-from pegboard.types import Reveal
+from pegboard.errors import ToolNotFound
+from pegboard.invoke.policy import may_know
+from pegboard.invoke.resolve import resolve
+from pegboard.types import Reveal, Tool
 
 Context = RunContextWrapper[Any]
 Named = str | Callable[[Context], Any] | Any
@@ -48,6 +51,20 @@ class Run:
         """What its tools carry, so that their calls come back to it."""
         return {TOKEN: self.token}
 
+    async def meant(self, name: str) -> Tool:
+        """The tool that a call takes this name for, spelt as models spell; raises ToolNotFound with what is near."""
+
+        async def find(spelling: str) -> Tool:
+            return self.runs.board.catalog.find(spelling)
+
+        try:
+            tool = await resolve(name, find)
+        except ToolNotFound as error:
+            raise ToolNotFound(name, may_know(self.chat.caller, error.nearest)) from None
+        if self.chat.knows(tool.public_name) is None:
+            raise ToolNotFound(name)
+        return tool
+
 
 class Turn(NamedTuple):
     """For whom tools were listed last."""
@@ -69,7 +86,7 @@ class Runs:
         reveal: Reveal | None = None,
         search: bool = True,
     ) -> None:
-        self._board, self._conversation, self._allow = board, conversation, allow
+        self.board, self._conversation, self._allow = board, conversation, allow
         self._reveal, self._search = reveal, search
         self._by_token: WeakValueDictionary[str, Run] = WeakValueDictionary()
         self._alone: Run | None = None
@@ -108,7 +125,7 @@ class Runs:
     def _begun(self, context: Context | None) -> Chat:
         if (outer := self.around(context)) is not None:
             return outer.chat.fork(_nested("run", context))
-        return self._board.conversation(
+        return self.board.conversation(
             self._key(context), allow=self._allowed(context), reveal=self._reveal, search=self._search
         )
 

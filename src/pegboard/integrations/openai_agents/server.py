@@ -16,10 +16,11 @@ from mcp.types import CallToolResult, GetPromptResult, ListPromptsResult
 from mcp.types import Tool as MCPTool
 
 from pegboard.board import Pegboard
-from pegboard.errors import PegboardError
+from pegboard.errors import PegboardError, RemoteError, ToolNotFound
 from pegboard.integrations.openai_agents.approvals import LOOKING, Approvals, calling, names_called
 from pegboard.integrations.openai_agents.runs import Allow, ForkedRuns, Named, Run, Runs, Turn, enter
 from pegboard.integrations.openai_agents.unlisted import UnlistedCalls, configured
+from pegboard.invoke.words import ending_of, failure, told
 from pegboard.types import Json, Reveal
 
 Instructions = str | Callable[[RunContextWrapper[Any], Agent[Any]], str | Awaitable[str]] | None
@@ -114,9 +115,12 @@ class PegboardServer(MCPServer):
     ) -> CallToolResult:
         """What the tool says; a tool that fails says so in its result."""
         run = self._runs.called(meta)
-        with calling(run):
-            result = await run.chat.call(tool_name, arguments or {})
-        return CallToolResult.model_validate(result.raw)
+        try:
+            with calling(run):
+                result = (await run.chat.call(tool_name, arguments or {})).raw
+        except RemoteError as error:  # where nothing is deferred, what a server refuses is passed on as it is
+            result = failure(told(error), ending_of(error))
+        return CallToolResult.model_validate(result)
 
     async def list_prompts(self) -> ListPromptsResult:
         """None: prompts are for people, and go through the gateway."""
@@ -132,26 +136,30 @@ class PegboardServer(MCPServer):
             return False
         run = self._runs.called(tool.meta)
 
-        async def needed(context: RunContextWrapper[Any], arguments: dict[str, Any], call_id: str) -> bool:
-            wanted = False
-            for name in names_called(tool.name, arguments):
-                known = run.chat.knows(name)
-                if known is not None and self._approvals.wants(known):
-                    run.asked.add(known.public_name)
-                    wanted = True
-                called = tool if name == tool.name else _definition(run, name)
-                theirs = super(PegboardServer, self)._get_needs_approval_for_tool(called, agent)
-                wanted = bool(await theirs(context, arguments, call_id) if callable(theirs) else theirs) or wanted
-            return wanted
+        async def needed(context: RunContextWrapper[Any], arguments: dict[str, Any], _: str) -> bool:
+            names = names_called(tool.name, arguments)
+            return any([await self._asks(name, run, context, agent) for name in names])
 
         return needed
+
+    async def _asks(self, name: str, run: Run, context: RunContextWrapper[Any], agent: AgentBase[Any] | None) -> bool:
+        """Whether a person is asked about a call of the tool of this name, however it is spelt."""
+        definition: Json = {"name": name, "inputSchema": {"type": "object"}}
+        try:
+            tool = await run.meant(name)
+        except ToolNotFound:
+            # It may be of a server that was never asked for its tools: what is said of one of them may be said of it.
+            if isinstance(policy := self._needs_approval_policy, dict):
+                return any(policy.values())
+        else:
+            definition = {**tool.parsed(), "name": tool.public_name}
+            if self._approvals.wants(tool):
+                run.asked.add(tool.public_name)
+                return True
+        theirs = super()._get_needs_approval_for_tool(_listed(definition, run), agent)
+        return bool(await theirs(context, {}, "") if callable(theirs) else theirs)
 
 
 def _listed(definition: Json, run: Run) -> MCPTool:
     """A definition as the framework wants it, marked with its run; what else is in its `_meta` is for clients."""
     return MCPTool.model_validate({**definition, "_meta": run.mark})
-
-
-def _definition(run: Run, name: str) -> MCPTool:
-    """The tool of this name; for one that nobody knows, as much as the name says."""
-    return _listed(run.chat.definition(name) or {"name": name, "inputSchema": {"type": "object"}}, run)

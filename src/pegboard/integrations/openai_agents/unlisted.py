@@ -24,8 +24,11 @@ from agents.tool_context import ToolContext
 from mcp.types import Tool as MCPTool
 from openai.types.responses import ResponseFunctionToolCall
 
+from pegboard.errors import ToolNotFound
 from pegboard.integrations.openai_agents.runs import Run, Turn, turns
+from pegboard.invoke.words import told as words
 from pegboard.platform_tools.definitions import SEARCH
+from pegboard.types import Tool as Meant
 
 
 class UnlistedCalls(Model):
@@ -101,7 +104,11 @@ def _telling(theirs: ToolErrorFormatter | None) -> ToolErrorFormatter:
         run = next((run for run in turns() if run.usage is args.run_context.usage), None)
         if said is not None or args.kind != "tool_not_found" or run is None:
             return said
-        found = await run.chat.call(SEARCH, {"query": f"select:{args.tool_name}"})
+        try:
+            tool = await run.meant(args.tool_name)
+        except ToolNotFound as error:
+            return words(error)
+        found = await run.chat.call(SEARCH, {"query": f"select:{tool.public_name}"})
         return f"{args.tool_name} was not on your list of tools. {found.text}"
 
     return told
@@ -117,13 +124,19 @@ async def _add_missing(output: Iterable[Any], tools: list[Tool], handoffs: Itera
     present = {_server_of(tool) for tool in tools}
     here = [(run, run.turn) for run in turns() if run.turn is not None and run.turn.server.name in present]
     for name in missing if here else ():
-        run, turn = next((each for each in here if each[0].chat.knows(name)), here[0])
-        tools.append(await _reached(name, run, turn))
+        meant = [(run, turn, await _meant(run, name)) for run, turn in here]
+        tools.append(await _reached(name, *next((each for each in meant if each[2]), meant[0])))
 
 
-async def _reached(name: str, run: Run, turn: Turn) -> FunctionTool:
+async def _meant(run: Run, name: str) -> Meant | None:
+    try:
+        return await run.meant(name)
+    except ToolNotFound:
+        return None
+
+
+async def _reached(name: str, run: Run, turn: Turn, tool: Meant | None) -> FunctionTool:
     """The tool that is called so; for a name that nobody knows, one that says what comes near it."""
-    tool = run.chat.knows(name)
     if tool is not None:
         await run.chat.call(SEARCH, {"query": f"select:{tool.public_name}"})
         listed = await MCPUtil.get_function_tools(
