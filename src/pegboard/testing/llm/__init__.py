@@ -156,8 +156,9 @@ class FakeLLM:
             raw, more = raw + event.get("body", b""), event.get("more_body", False)
         headers = {key.decode().lower(): value.decode() for key, value in scope["headers"]}
         status, kind, body = self.answer(scope["path"], headers, raw)
-        start = {"type": "http.response.start", "status": status, "headers": [(b"content-type", kind.encode())]}
-        await send(start)
+        # No connection is kept: a test that leaves its client open leaves nothing else open.
+        told = [(b"content-type", kind.encode()), (b"connection", b"close")]
+        await send({"type": "http.response.start", "status": status, "headers": told})
         for piece in body:
             await send({"type": "http.response.body", "body": piece, "more_body": True})
         await send({"type": "http.response.body", "body": b""})
