@@ -436,7 +436,7 @@ async def test_a_server_may_be_connected_and_cleaned_up_again_and_again_and_leav
         assert (await server.list_prompts()).prompts == []
         with pytest.raises(PegboardError, match="no prompt"):
             await server.get_prompt("x")
-        assert (await server.call_tool("forge__tool_1", None)).content[0].text == "tool_1"
+        assert (await server.call_tool("forge__tool_1", None)).model_dump()["content"][0]["text"] == "tool_1"
         assert [tool.name for tool in await server.list_tools()] == [*OWN, "forge__tool_1"]
 
 

@@ -2,41 +2,39 @@
 `require_approval` names. Looking for tools, and reading on in a result, is never one of them.
 
 The framework asks, and makes no call before it has a yes; `Pegboard(..., approve=run_approval)` tells the call path of
-it. Above: `server`. Below: `runs`.
+it. Above: `server`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
 from pegboard.catalog.filter import compile_globs, named
-from pegboard.integrations.openai_agents.runs import Run
 from pegboard.platform_tools.definitions import BATCH, CALL, CALL_READ, CALL_WRITE, READ, SEARCH
 from pegboard.types import Caller, Json, Tool
 
 LOOKING = frozenset((SEARCH, READ))
 _CALLING = frozenset((CALL, CALL_READ, CALL_WRITE))
 
-_run: ContextVar[Run | None] = ContextVar("pegboard_approving_run", default=None)
+_approved: ContextVar[frozenset[str]] = ContextVar("pegboard_approved", default=frozenset())
 
 
 async def run_approval(tool: Tool, _arguments: Json, _caller: Caller) -> bool:
-    """Whether the run that makes this call had a person asked about it; a call from elsewhere never is approved."""
-    run = _run.get()
-    return run is not None and tool.public_name in run.asked
+    """Whether a run makes this call, and the framework has asked about it; a call from elsewhere is never approved."""
+    return tool.public_name in _approved.get()
 
 
 @contextmanager
-def calling(run: Run) -> Iterator[None]:
-    """While a call of this run is made."""
-    token = _run.set(run)
+def calling(approved: Iterable[str]) -> Iterator[None]:
+    """While a call is made that the framework has asked about, if it was about one of these tools."""
+    token = _approved.set(frozenset(approved))
     try:
         yield
     finally:
-        _run.reset(token)
+        _approved.reset(token)
 
 
 class Approvals:

@@ -29,6 +29,8 @@ Named = str | Callable[[Context], Any] | Any
 Allow = Sequence[str] | Callable[[Context], Sequence[str] | None] | None
 
 TOKEN = "pegboard/run"  # noqa: S105
+UNKNOWN = "pegboard/unknown"
+"""Set: nobody knew the tool when the framework was told whether to ask about it."""
 _KEPT = "_pegboard_runs"
 
 _turns: ContextVar[tuple[Run, ...]] = ContextVar("pegboard_turns", default=())
@@ -42,8 +44,6 @@ class Run:
     def __init__(self, runs: Runs, chat: Chat, usage: object) -> None:
         self.runs, self.chat, self.usage = runs, chat, usage
         self.token = uuid4().hex
-        self.asked: set[str] = set()
-        """Tools about whose calls the framework asks a person."""
         self.turn: Turn | None = None
 
     @property
@@ -64,6 +64,13 @@ class Run:
         if self.chat.knows(tool.public_name) is None:
             raise ToolNotFound(name)
         return tool
+
+    async def known(self, name: str) -> Tool | None:
+        """The same, or nothing."""
+        try:
+            return await self.meant(name)
+        except ToolNotFound:
+            return None
 
 
 class Turn(NamedTuple):

@@ -16,12 +16,12 @@ from mcp.types import CallToolResult, GetPromptResult, ListPromptsResult
 from mcp.types import Tool as MCPTool
 
 from pegboard.board import Pegboard
-from pegboard.errors import PegboardError, RemoteError, ToolNotFound
+from pegboard.errors import PegboardError, RemoteError
 from pegboard.integrations.openai_agents.approvals import LOOKING, Approvals, calling, names_called
-from pegboard.integrations.openai_agents.runs import Allow, ForkedRuns, Named, Run, Runs, Turn, enter
+from pegboard.integrations.openai_agents.runs import TOKEN, UNKNOWN, Allow, ForkedRuns, Named, Run, Runs, Turn, enter
 from pegboard.integrations.openai_agents.unlisted import UnlistedCalls, configured
 from pegboard.invoke.words import ending_of, failure, told
-from pegboard.types import Json, Reveal
+from pegboard.types import Json, Reveal, Tool
 
 Instructions = str | Callable[[RunContextWrapper[Any], Agent[Any]], str | Awaitable[str]] | None
 
@@ -116,7 +116,7 @@ class PegboardServer(MCPServer):
         """What the tool says; a tool that fails says so in its result."""
         run = self._runs.called(meta)
         try:
-            with calling(run):
+            with calling(await self._approved(tool_name, arguments, run, meta)):
                 result = (await run.chat.call(tool_name, arguments or {})).raw
         except RemoteError as error:  # where nothing is deferred, what a server refuses is passed on as it is
             result = failure(told(error), ending_of(error))
@@ -142,24 +142,30 @@ class PegboardServer(MCPServer):
 
         return needed
 
+    async def _approved(self, name: str, arguments: Any, run: Run, meta: dict[str, Any] | None) -> list[str]:
+        """The tools about which `_asks` said yes before this call, whenever and wherever that was."""
+        if not self._approvals or meta is None or TOKEN not in meta or UNKNOWN in meta:
+            return []
+        meant = [await run.known(each) for each in names_called(name, arguments)]
+        return [tool.public_name for tool in meant if tool is not None]
+
     async def _asks(self, name: str, run: Run, context: RunContextWrapper[Any], agent: AgentBase[Any] | None) -> bool:
         """Whether a person is asked about a call of the tool of this name, however it is spelt."""
-        definition: Json = {"name": name, "inputSchema": {"type": "object"}}
-        try:
-            tool = await run.meant(name)
-        except ToolNotFound:
+        tool = await run.known(name)
+        if tool is not None and self._approvals.wants(tool):
+            return True
+        if tool is None and isinstance(policy := self._needs_approval_policy, dict):
             # It may be of a server that was never asked for its tools: what is said of one of them may be said of it.
-            if isinstance(policy := self._needs_approval_policy, dict):
-                return any(policy.values())
-        else:
-            definition = {**tool.parsed(), "name": tool.public_name}
-            if self._approvals.wants(tool):
-                run.asked.add(tool.public_name)
-                return True
-        theirs = super()._get_needs_approval_for_tool(_listed(definition, run), agent)
+            return any(policy.values())
+        theirs = super()._get_needs_approval_for_tool(_listed(_definition(name, tool), run), agent)
         return bool(await theirs(context, {}, "") if callable(theirs) else theirs)
 
 
 def _listed(definition: Json, run: Run) -> MCPTool:
     """A definition as the framework wants it, marked with its run; what else is in its `_meta` is for clients."""
     return MCPTool.model_validate({**definition, "_meta": run.mark})
+
+
+def _definition(name: str, tool: Tool | None) -> Json:
+    """The tool's definition; of one that nobody knows, as much as its name says."""
+    return {**tool.parsed(), "name": tool.public_name} if tool else {"name": name, "inputSchema": {"type": "object"}}

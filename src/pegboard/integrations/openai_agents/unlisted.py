@@ -25,7 +25,7 @@ from mcp.types import Tool as MCPTool
 from openai.types.responses import ResponseFunctionToolCall
 
 from pegboard.errors import ToolNotFound
-from pegboard.integrations.openai_agents.runs import Run, Turn, turns
+from pegboard.integrations.openai_agents.runs import UNKNOWN, Run, Turn, turns
 from pegboard.invoke.words import told as words
 from pegboard.platform_tools.definitions import SEARCH
 from pegboard.types import Tool as Meant
@@ -124,15 +124,8 @@ async def _add_missing(output: Iterable[Any], tools: list[Tool], handoffs: Itera
     present = {_server_of(tool) for tool in tools}
     here = [(run, run.turn) for run in turns() if run.turn is not None and run.turn.server.name in present]
     for name in missing if here else ():
-        meant = [(run, turn, await _meant(run, name)) for run, turn in here]
+        meant = [(run, turn, await run.known(name)) for run, turn in here]
         tools.append(await _reached(name, *next((each for each in meant if each[2]), meant[0])))
-
-
-async def _meant(run: Run, name: str) -> Meant | None:
-    try:
-        return await run.meant(name)
-    except ToolNotFound:
-        return None
 
 
 async def _reached(name: str, run: Run, turn: Turn, tool: Meant | None) -> FunctionTool:
@@ -151,7 +144,8 @@ async def _reached(name: str, run: Run, turn: Turn, tool: Meant | None) -> Funct
         same = [each for each in listed if each.name == name and isinstance(each, FunctionTool)]
         if same and not turn.agent.mcp_config.get("include_server_in_tool_names"):
             return same[0]
-    definition = {"name": tool.public_name if tool else name, "inputSchema": {"type": "object"}, "_meta": run.mark}
+    mark = run.mark if tool is not None else {**run.mark, UNKNOWN: True}
+    definition = {"name": tool.public_name if tool else name, "inputSchema": {"type": "object"}, "_meta": mark}
     return _by_another_name(
         MCPUtil.to_function_tool(
             MCPTool.model_validate(definition),
