@@ -1,0 +1,81 @@
+"""The examples on the page about Pydantic AI run, against real servers; and so does the one in `examples`."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart, ToolReturnPart, UserPromptPart
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+
+from tests.docs.pages import ROOT, blocks, run_block
+
+PAGE = ROOT / "docs" / "integrations" / "pydantic_ai.md"
+SERVERS = ROOT / "examples" / "servers"
+CONVERT = ("units__convert", {"value": 26.2, "from_unit": "mi", "to_unit": "km"})
+DELETE = ("notes__delete_note", {"note_id": 1})
+
+
+@pytest.fixture(scope="module", autouse=True)
+def configured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A project with two of the example servers, listed before, in which everything is deferred."""
+    from pegboard.cli.main import main
+
+    folder = tmp_path_factory.mktemp("project")
+    with pytest.MonkeyPatch.context() as patch:
+        for variable in ("XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME", "HOME"):
+            patch.setenv(variable, str(folder / variable.lower()))
+        patch.chdir(folder)
+        (folder / "pegboard.toml").write_text(
+            '[surface]\nmode = "on"\n'
+            + "".join(
+                f'[servers.{name}]\ncommand = "{sys.executable}"\nargs = ["{SERVERS / name}.py"]\n'
+                f'env = {{ NOTES_FILE = "{folder}/notes.db" }}\n'
+                for name in ("units", "notes")
+            )
+        )
+        assert main(["refresh"]) == 0
+        yield
+
+
+class Model:
+    """Calls what the prompt is about, once, under the name that its list suggests, and then says that it is done."""
+
+    def __init__(self) -> None:
+        self.answers: list[ToolReturnPart] = []
+
+    def answer(self, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        parts: list[Any] = [part for message in messages for part in message.parts]
+        self.answers += (given := [part for part in parts if isinstance(part, ToolReturnPart)])
+        if given:
+            return ModelResponse(parts=[TextPart("done")])
+        asked = " ".join(str(part.content) for part in parts if isinstance(part, UserPromptPart))
+        name, arguments = DELETE if "Delete" in asked else CONVERT
+        prefix = info.function_tools[-1].name.partition("read_result")[0]
+        return ModelResponse(parts=[ToolCallPart(prefix + name, arguments)])
+
+
+@pytest.mark.parametrize(
+    ("line", "source"), blocks(PAGE), ids=lambda value: f"line {value}" if isinstance(value, int) else ""
+)
+def test_each_example_runs_as_it_stands(line: int, source: str) -> None:
+    model = Model()
+    run_block(PAGE, line, source, {"model": FunctionModel(model.answer), "__name__": __name__})
+    [answer] = model.answers
+    assert ("42" in str(answer.content)) if "convert" in answer.tool_name else (answer.tool_name == DELETE[0])
+
+
+def test_the_example_runs_without_a_key() -> None:
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "examples" / "pydantic_ai_agent.py")],
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=True,
+    )
+    assert "listed: delegate, search_tools, read_result\n" in done.stdout
+    assert "units__convert, shipping_cost\n" in done.stdout
+    assert "26.2188 mi = 42.1951 km" in done.stdout
