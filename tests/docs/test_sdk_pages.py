@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,17 +23,20 @@ BRIDGED = Move(calls=(("call_tool", {"name": "units__convert", "arguments": ARGU
 ANSWER = Move(text="It is 42.2 km.")
 
 
-@pytest.fixture
-def configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(scope="module")
+def configured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """A project with one of the example servers, listed before."""
     from pegboard.cli.main import main
 
-    for variable in ("XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME", "HOME"):
-        monkeypatch.setenv(variable, str(tmp_path / variable.lower()))
-    monkeypatch.chdir(tmp_path)
+    folder = tmp_path_factory.mktemp("project")
     units = f'[servers.units]\ncommand = "{sys.executable}"\nargs = ["{SERVERS / "units.py"}"]\n'
-    (tmp_path / "pegboard.toml").write_text(units)
-    assert main(["refresh"]) == 0
+    (folder / "pegboard.toml").write_text(units)
+    with pytest.MonkeyPatch.context() as patch:
+        for variable in ("XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME", "HOME"):
+            patch.setenv(variable, str(folder / variable.lower()))
+        patch.chdir(folder)
+        assert main(["refresh"]) == 0
+        yield
 
 
 def every_block() -> list[Any]:
@@ -44,8 +48,9 @@ def every_block() -> list[Any]:
 
 @pytest.mark.parametrize(("page", "line", "source"), every_block())
 def test_each_example_runs_as_it_stands(
-    page: Path, line: int, source: str, configured: None, monkeypatch: pytest.MonkeyPatch
+    page: Path, line: int, source: str, configured: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))  # what one example loads is no other's
     fake = FakeLLM([SEARCH, BRIDGED if "ChatCompletions" in source else BY_NAME, ANSWER])
     with served(fake) as address:
         monkeypatch.setenv("ANTHROPIC_API_KEY", "none")
