@@ -90,7 +90,8 @@ class Scripted:
     def __init__(self, calls: _Calls, *, keep: bool = False, profile: Any = None) -> None:
         self._calls, self._keep = calls, keep
         self.turn = 0
-        self.tokens = 0
+        self.most: Sequence[ToolDefinition] = ()
+        """The longest list that it was sent."""
         self.requests: list[bytes] = []
         self.model = FunctionModel(self._answer, profile=profile)
 
@@ -98,8 +99,7 @@ class Scripted:
         turn, self.turn = self.turn, self.turn + 1
         if self._keep:
             self.requests.append(_sent(messages, info))
-        elif not self.tokens or turn == len(self._calls):
-            self.tokens = max(self.tokens, tokens_of(map(_mcp, info.function_tools)))
+        self.most = max(self.most, info.function_tools, key=len)
         if turn >= len(self._calls):
             return ModelResponse(parts=[TextPart("done")])
         return ModelResponse(parts=[ToolCallPart(*self._calls[turn], tool_call_id=f"call-{turn}")])
@@ -161,18 +161,16 @@ async def everything_bound(tools: int) -> Row:
 
 
 async def _row(way: str, tools: int, agent: Agent[Any, Any], calls: _Calls, profile: Any = None) -> Row:
-    tokens = 0
+    scripts: list[Scripted] = []
 
     async def run() -> int:
-        nonlocal tokens
-        script = Scripted(calls, profile=profile)
+        scripts[:] = [script := Scripted(calls, profile=profile)]
         await agent.run("Do it.", model=script.model)
         assert script.turn == len(calls) + 1, f"{way}: {script.turn} requests"
-        tokens = script.tokens
         return script.turn
 
     cpu, wall = await per_step(run, rounds=3 if tools > 1000 else 7)
-    return Row(FRAMEWORK, way, tools, cpu, wall, tokens)
+    return Row(FRAMEWORK, way, tools, cpu, wall, tokens_of(map(_mcp, scripts[0].most)))
 
 
 async def rows(sizes: Sequence[int]) -> list[Row]:

@@ -12,14 +12,16 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults, RunContext
+from pydantic_ai.capabilities import HandleDeferredToolCalls
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.messages import BinaryContent, ModelMessage, ModelMessagesTypeAdapter, ModelRequest, ToolReturnPart
 from pydantic_ai.models import ModelRequestParameters
+from pydantic_ai.models.test import TestModel
 from pydantic_ai.tools import Tool, ToolDenied
 
 from pegboard import Pegboard
 from pegboard.integrations.pydantic_ai import PegboardCapability, PegboardToolset, run_approval
-from pegboard.testing import FakeSource, Move, ScriptedModel, tool_definition
+from pegboard.testing import FakeSource, Move, ScriptedModel, Shown, tool_definition
 from pegboard.types import CallContext, Json
 from tests.flow.pydantic_ai_model import model_of, results
 from tests.loops import in_a_loop
@@ -237,6 +239,44 @@ async def test_two_boards_in_one_agent_each_answer_for_their_own_tools() -> None
     assert [ending for _, _, ending in results(run.all_messages())] == ["success", "success"]
     assert farm.calls == [("feed_7", {})]
     assert source.calls == [("count_7", {"number": 1})]
+
+
+@in_a_loop
+async def test_a_board_with_few_tools_lists_them_all_and_adds_nothing() -> None:
+    source = FakeSource("farm", [tool_definition(name, f"Does {name}.") for name in ("feed", "milk", "shear")])
+    async with Pegboard(sources=[source], settings={"record": {"enabled": False}}) as board:
+        script = ScriptedModel([calls(("farm__milk", {}))])
+        await agent_of(script, board).run("milk")
+    assert [shown.names for shown in script.shown] == [("farm__feed", "farm__milk", "farm__shear")] * 2
+    assert script.shown[0].system == ""
+    assert source.calls == [("milk", {})]
+
+
+@in_a_loop
+async def test_the_frameworks_own_test_model_can_call_what_it_is_shown() -> None:
+    async with board_of() as board:
+        model = TestModel()
+        run = await Agent(model, capabilities=[PegboardCapability(board)], retries=0).run("try everything")
+    assert [(name, ending) for name, _, ending in results(run.all_messages())] == [
+        ("search_tools", "success"),
+        ("read_result", "failed"),  # there is no such handle
+    ]
+
+
+@in_a_loop
+async def test_a_tool_that_joins_the_board_in_the_middle_of_a_run_can_be_found_and_called() -> None:
+    async with board_of() as board:
+
+        def join(_: Shown) -> Move:
+            board.tool(polish_the_silver)
+            return calls(("polish_the_silver", {}))
+
+        def polish_the_silver() -> str:
+            """Polishes the silver."""
+            return "it shines"
+
+        run = await agent_of(ScriptedModel([search("select:shop__count_1"), join]), board).run("polish")
+    assert results(run.all_messages())[-1] == ("polish_the_silver", "it shines", "success")
 
 
 @in_a_loop
@@ -576,6 +616,20 @@ async def test_a_batch_runs_what_needs_no_approval_and_only_once() -> None:
     assert source.calls == [("count_7", {"number": 1})]
 
 
+@in_a_loop
+async def test_a_handler_in_the_run_can_approve_at_once() -> None:
+    async def agree(_: RunContext[Any], requests: DeferredToolRequests) -> DeferredToolResults:
+        return DeferredToolResults(approvals={call.tool_call_id: True for call in requests.approvals})
+
+    source = shop()
+    async with board_of(source, calls=APPROVE) as board:
+        script = ScriptedModel([calls("shop__delete_customer")])
+        tools = [PegboardCapability(board), HandleDeferredToolCalls(agree)]
+        run = await Agent(model_of(script), capabilities=tools).run("delete her")
+    assert run.output == "done"
+    assert source.calls == [("delete_customer", {"number": 1})]
+
+
 # ── sub-agents ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -600,6 +654,24 @@ async def test_a_sub_agent_begins_with_what_is_loaded_and_goes_its_own_way(inher
     assert names(child)[0] == (("shop__count_1",) if inherit else ())
     assert set(names(child)[1]) == {*(("shop__count_1",) if inherit else ()), "shop__count_2"}  # never the invoice
     assert names(script)[2] == ("delegate", "shop__count_1")  # the parent's list is as it was
+
+
+@in_a_loop
+async def test_a_fork_takes_the_place_of_the_board_that_the_sub_agent_has_anyway() -> None:
+    async with board_of() as board:
+        tools = PegboardCapability(board)
+        child = ScriptedModel([calls("shop__send_invoice")])
+        researcher = Agent(model_of(child), capabilities=[tools], deps_type=object)
+        agent = Agent(model_of(ScriptedModel([calls("shop__count_1"), calls(("delegate", {}))])), capabilities=[tools],
+                      deps_type=object)  # fmt: skip
+
+        @agent.tool
+        async def delegate(ctx: RunContext[object]) -> str:
+            """Has somebody look it up."""
+            return (await researcher.run("go", capabilities=[tools.fork(ctx, "r", allow=["*count*"])])).output
+
+        await agent.run("count")
+    assert names(child) == [("shop__count_1",)] * 2
 
 
 # ── threads and loops ────────────────────────────────────────────────────────────────────────────────────────────────
