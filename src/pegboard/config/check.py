@@ -23,6 +23,7 @@ from pegboard.config.model import (
     Requires,
     SearchConfig,
     ServerConfig,
+    SkillsConfig,
     StoreConfig,
     SurfaceConfig,
     Table,
@@ -36,6 +37,7 @@ SECTIONS: dict[str, type[Table]] = {
     "surface": SurfaceConfig,
     "calls": CallsConfig,
     "record": RecordConfig,
+    "skills": SkillsConfig,
     "gateway": GatewayConfig,
     "store": StoreConfig,
 }
@@ -168,7 +170,7 @@ def _wrong_text(value: Any, path: KeyPath) -> str:
         return f"expected a string, got {kind_of(value)}"
     if "\0" in value:
         return "a string here cannot contain the character NUL"
-    rule = _RULES.get(path[1:] if path[:1] == ("tools",) else path[2:]) if path else None
+    rule = _RULES.get(path[2:] if path[:1] == ("servers",) else path[1:]) if path else None
     return rule(value) if rule else ""
 
 
@@ -192,6 +194,7 @@ def _not_blank(value: str) -> str:
 
 _RULES: dict[KeyPath, Callable[[str], str]] = {
     ("deny",): _wrong_glob,
+    ("roots",): _not_blank,
     ("include",): _wrong_glob,
     ("exclude",): _wrong_glob,
     ("command",): _not_blank,

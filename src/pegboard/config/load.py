@@ -23,11 +23,13 @@ from pegboard.config.model import (
     RecordConfig,
     SearchConfig,
     ServerSpec,
+    SkillRoot,
+    SkillsConfig,
     StoreConfig,
     SurfaceConfig,
     ToolsConfig,
 )
-from pegboard.config.places import expand_home, project_file, user_file
+from pegboard.config.places import expand_home, project_file, user_file, user_folder
 from pegboard.config.problems import Problem
 from pegboard.config.read import read_layer
 from pegboard.config.resolve import anchored, resolve_server, with_defaults
@@ -35,6 +37,8 @@ from pegboard.config.variables import override_layers, variable_layers
 from pegboard.errors import ConfigError
 
 FILES_VARIABLE = "PEGBOARD_CONFIG"
+AGENT_FOLDERS = (".claude/skills", ".agents/skills")
+"""Where agents keep skills, in the home folder and in a project."""
 
 
 class Examination(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,8 +103,9 @@ def examine(
     if tables:
         _lay(_program_layer(tables), stack, findings)
     config = _config(stack, environ, findings)
+    roots = _skill_roots(config.skills, environ, folder)
     read = tuple(layer.file for layer in layers if layer.file)
-    config = msgspec.structs.replace(config, files=read, warnings=tuple(findings.warnings))
+    config = msgspec.structs.replace(config, skill_roots=roots, files=read, warnings=tuple(findings.warnings))
     return Examination(config=config, problems=_in_order(findings.problems))
 
 
@@ -160,6 +165,7 @@ def _config(stack: Stack, environ: Mapping[str, str], findings: Findings) -> Con
         surface=SurfaceConfig(**_section(stack, "surface", environ)),
         calls=CallsConfig(**_section(stack, "calls", environ)),
         record=RecordConfig(**_section(stack, "record", environ)),
+        skills=SkillsConfig(**_section(stack, "skills", environ)),
         gateway=gateway,
         store=StoreConfig(**_section(stack, "store", environ)),
     )
@@ -170,12 +176,33 @@ def _section(stack: Stack, name: str, environ: Mapping[str, str]) -> dict[str, A
     fields: dict[str, Any] = {}
     for path, said in stack.table(name).items():
         key, value, folder = str(path[0]), said.value, said.layer.folder
-        if key == "plugin_dirs":
+        if key in {"plugin_dirs", "roots"}:
             value = tuple(anchored(text, folder, environ) for text in value)
         elif key in {"cache_dir", "state_dir"}:
             value = anchored(value, folder, environ)
         fields[key] = value
     return fields
+
+
+def _skill_roots(skills: SkillsConfig, environ: Mapping[str, str], cwd: Path) -> tuple[SkillRoot, ...]:
+    """Where skills are looked for, weakest first: the user's folders, the project's, those that are named."""
+    asked = bool(skills.roots) or skills.agent_folders
+    if not (asked if skills.enabled is None else skills.enabled):
+        return ()
+    found = project_file(cwd)
+    project = found.parent if found is not None else cwd
+    home = Path(expand_home("~", environ))
+    agents = AGENT_FOLDERS if skills.agent_folders else ()
+    built_in = (
+        *(home / folder for folder in agents),
+        user_folder("config", environ) / "skills",
+        *(project / folder for folder in agents),
+        project / ".pegboard" / "skills",
+    )
+    named = dict.fromkeys(map(Path, skills.roots))
+    # What is both counts where it is named.
+    roots = [SkillRoot(path) for path in dict.fromkeys(built_in) if path not in named]
+    return (*roots, *(SkillRoot(path, named=True) for path in named))
 
 
 def _plugins(

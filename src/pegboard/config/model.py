@@ -169,6 +169,25 @@ class RecordConfig(Table, frozen=True, kw_only=True):
     priors_every: Annotated[Seconds, Meta(description="Seconds between refreshes of the priors.")] = 3600.0
 
 
+class SkillsConfig(Table, frozen=True, kw_only=True):
+    """Where skills are looked for, and how much of them a model is told unasked."""
+
+    enabled: Annotated[
+        bool | None,
+        Meta(description="True: skills are offered; false: never. Default: when roots or agent_folders are given."),
+    ] = None
+    roots: Annotated[
+        tuple[str, ...], Meta(description="Folders of skills, weakest first; stronger than all that is built in.")
+    ] = ()
+    agent_folders: Annotated[
+        bool,
+        Meta(description="Also .claude/skills and .agents/skills, in the home folder and in the project."),
+    ] = False
+    index_tokens: Annotated[
+        int, Meta(ge=0, description="Tokens for the descriptions of skills in the index; names always stand there.")
+    ] = 400
+
+
 class GatewayConfig(Table, frozen=True, kw_only=True):
     """How Pegboard runs its connections; the timeouts are defaults for every server."""
 
@@ -220,6 +239,14 @@ class ServerSpec(msgspec.Struct, frozen=True, kw_only=True):
         return self.config.transport or ("http" if self.config.url else "stdio")
 
 
+class SkillRoot(msgspec.Struct, frozen=True):
+    """A folder that skills are looked for in."""
+
+    path: Path
+    named: bool = False
+    """Whether the configuration names it; the ones that are built in need not be there."""
+
+
 class Config(msgspec.Struct, frozen=True, kw_only=True):
     """All of it, merged."""
 
@@ -229,8 +256,11 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     surface: SurfaceConfig = SurfaceConfig()
     calls: CallsConfig = CallsConfig()
     record: RecordConfig = RecordConfig()
+    skills: SkillsConfig = SkillsConfig()
     gateway: GatewayConfig = GatewayConfig()
     store: StoreConfig = StoreConfig()
+    skill_roots: tuple[SkillRoot, ...] = ()
+    """Where skills are looked for, weakest first; empty when they are off."""
     files: tuple[Path, ...] = ()
     """The files that were read, weakest first."""
     warnings: tuple[str, ...] = ()

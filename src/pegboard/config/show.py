@@ -35,6 +35,7 @@ def masked(config: Config) -> Json:
         "surface": _all_fields(config.surface),
         "calls": _all_fields(config.calls),
         "record": _all_fields(config.record),
+        "skills": _all_fields(config.skills),
         "gateway": _all_fields(config.gateway),
         "store": {"cache_dir": str(config.cache_dir), "state_dir": str(config.state_dir)},
         "servers": {name: _server(spec, config) for name, spec in config.servers.items()},
@@ -45,7 +46,7 @@ def as_toml(config: Config) -> str:
     """The same as text that TOML can read; what is no configuration stands in comments."""
     plain = masked(config)
     lines = [f"# read: {_comment(path)}" for path in plain["files"]] or ["# no configuration file was found"]
-    for name in ("tools", "search", "surface", "calls", "record", "gateway", "store"):
+    for name in ("tools", "search", "surface", "calls", "record", "skills", "gateway", "store"):
         lines += ["", *_table((name,), plain[name])]
     for name, server in plain["servers"].items():
         origin, problem = server.pop("origin"), server.pop("problem", "")

@@ -20,6 +20,7 @@ HEADINGS = {
     "surface": "## What a model sees",
     "calls": "## Calls",
     "record": "## Records",
+    "skills": "## Skills",
     "gateway": "## Connections",
     "store": "## Files",
 }
@@ -47,7 +48,7 @@ def test_every_key_is_documented_and_none_that_does_not_exist(name):
     assert documented == fields
 
 
-@pytest.mark.parametrize("name", ["tools", "search", "surface", "calls", "record", "gateway"])
+@pytest.mark.parametrize("name", ["tools", "search", "surface", "calls", "record", "skills", "gateway"])
 def test_documented_defaults_are_the_real_ones(name):
     documented = {key: cells[0].strip("`") for key, cells in rows(section(HEADINGS[name])).items()}
     table = TABLES[name]()
