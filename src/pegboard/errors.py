@@ -4,6 +4,8 @@ PegboardError                what happened, to what; `hint` says what to do
 ├── ConfigError              one or more problems in configuration files, each with file, line and key
 ├── ServerNotFound           no such server; carries the nearest names
 ├── ToolNotFound             no such tool; carries the nearest names
+├── SkillNotFound            no such skill; carries the nearest names
+├── SkillUnreadable          a file of a skill cannot be read, or lies outside of its folder
 ├── ArgumentsError           the arguments do not fit the tool's schema; carries the schema
 ├── MissingExtra             an optional dependency is not installed
 ├── EmbedderError            an embedder cannot be loaded, or did not answer
@@ -65,6 +67,21 @@ class ToolNotFound(PegboardError):
         self.nearest = nearest
         self.reason = reason
         """Why a tool that is known is not to be had; empty when nobody knows it."""
+
+
+class SkillNotFound(PegboardError):
+    """No skill has this name."""
+
+    def __init__(self, name: str, nearest: tuple[str, ...] = (), known: tuple[str, ...] = ()) -> None:
+        there_are = f"There are {', '.join(known)}." if known else "There are none now."
+        near = f"Did you mean {', '.join(nearest)}?" if nearest else there_are
+        super().__init__(f"There is no skill named {name!r}.", hint=near)
+        self.name = name
+        self.nearest = nearest
+
+
+class SkillUnreadable(PegboardError):
+    """A file of a skill cannot be read, or is not one of its own; the message says why."""
 
 
 class ArgumentsError(PegboardError):

@@ -170,7 +170,7 @@ def _wrong_text(value: Any, path: KeyPath) -> str:
         return f"expected a string, got {kind_of(value)}"
     if "\0" in value:
         return "a string here cannot contain the character NUL"
-    rule = _RULES.get(path[2:] if path[:1] == ("servers",) else path[1:]) if path else None
+    rule = _RULES.get(path[1:] if path[:1] in {("tools",), ("skills",)} else path[2:]) if path else None
     return rule(value) if rule else ""
 
 

@@ -67,8 +67,10 @@ def from_tables(tables: Mapping[str, Any], *, environ: Mapping[str, str] | None 
     """The configuration as a program says it, without any file; raises one ConfigError with every problem."""
     findings, stack = Findings(), Stack()
     _lay(_program_layer(tables), stack, findings)
-    config = _config(stack, os.environ if environ is None else environ, findings)
-    config = msgspec.structs.replace(config, warnings=tuple(findings.warnings))
+    environ = os.environ if environ is None else environ
+    config = _config(stack, environ, findings)
+    roots = _skill_roots(config.skills, environ, _working_folder())
+    config = msgspec.structs.replace(config, skill_roots=roots, warnings=tuple(findings.warnings))
     return _sound(Examination(config=config, problems=_in_order(findings.problems)))
 
 
