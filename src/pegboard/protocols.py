@@ -98,6 +98,10 @@ class Store(Protocol):
         """Works all priors out from the outcomes so far, keeps them as of now, and gives them."""
         ...
 
+    async def skills_used(self) -> dict[str, float]:
+        """When each skill was last loaded, as far back as records are kept."""
+        ...
+
     async def close(self) -> None:
         """Writes what is still to be written, and lets go of the file or the connections."""
         ...

@@ -291,4 +291,17 @@ class Exposure(msgspec.Struct, frozen=True, kw_only=True, tag="exposure", tag_fi
     """How tokens were counted."""
 
 
-Record = Outcome | Lookup | Exposure
+class SkillLoad(msgspec.Struct, frozen=True, kw_only=True, tag="skill_load", tag_field="record"):
+    """One skill that was loaded, or one more file of it."""
+
+    at: float
+    skill: str
+    file: str = ""
+    """Empty for its body."""
+    conversation: str = ""
+    caller: str = ""
+    tokens: int = 0
+    """Of the answer."""
+
+
+Record = Outcome | Lookup | Exposure | SkillLoad

@@ -14,7 +14,7 @@ from pegboard.protocols import Store
 from pegboard.store.sqlite import SqliteStore
 from pegboard.telemetry.upkeep import refresh_priors
 from pegboard.testing import FakeStore
-from pegboard.types import Ending, Exposure, Lookup, Outcome, Priors, Record
+from pegboard.types import Ending, Exposure, Lookup, Outcome, Priors, Record, SkillLoad
 from tests.loops import in_a_loop
 
 NOW = 1_800_000_000.0
@@ -58,6 +58,7 @@ EXPOSURE = Exposure(
     deferred_tokens={"notes": 7000, "git": 3000},
     counted="by the byte",
 )
+LOAD = SkillLoad(at=NOW, skill="pdf-forms", file="reference.md", conversation="c1", caller="ann", tokens=900)
 
 
 class Clock:
@@ -97,8 +98,19 @@ async def all_of(store: Store, **asked) -> list[Record]:
 @in_a_loop
 async def test_records_come_back_as_they_were(opened):
     async with opened() as store:
-        await store.append([OUTCOME, LOOKUP, EXPOSURE])
-        assert await all_of(store) == [EXPOSURE, LOOKUP, OUTCOME]
+        await store.append([OUTCOME, LOAD, LOOKUP, EXPOSURE])
+        assert await all_of(store) == [EXPOSURE, LOOKUP, LOAD, OUTCOME]
+
+
+@in_a_loop
+async def test_a_skill_was_used_when_it_was_last_loaded(opened):
+    async with opened() as store:
+        assert await store.skills_used() == {}
+        loads = [SkillLoad(at=NOW + at, skill=skill) for at, skill in ((0, "a"), (5, "b"), (9, "a"), (2, "a"))]
+        await store.append(loads)
+        assert await store.skills_used() == {"a": NOW + 9, "b": NOW + 5}
+        await store.forget_before(NOW + 6)
+        assert await store.skills_used() == {"a": NOW + 9}
 
 
 @in_a_loop

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pegboard.store.migrate import queries, transaction
-from pegboard.store.rows import exposure_of, lookup_of, outcome_of, row_of
+from pegboard.store.rows import exposure_of, lookup_of, outcome_of, row_of, skill_load_of
 from pegboard.telemetry.priors import FORM, Digest, fold, priors_of
-from pegboard.types import Exposure, Lookup, Outcome, Priors, Record
+from pegboard.types import Exposure, Lookup, Outcome, Priors, Record, SkillLoad
 
 if TYPE_CHECKING:
     import sqlite3
@@ -24,11 +24,17 @@ PAGE = 2_000
 UPDATED_AT = "priors_updated_at"
 _THROUGH = "outcomes_digested"
 _FORM = "digest_form"
-_APPEND = {Outcome: "append_outcome", Lookup: "append_lookup", Exposure: "append_exposure"}
+_APPEND = {
+    Outcome: "append_outcome",
+    Lookup: "append_lookup",
+    Exposure: "append_exposure",
+    SkillLoad: "append_skill_load",
+}
 # Of records of the same moment, a list comes before the search that it led to, and that before the call.
 _READ: tuple[tuple[str, Callable[[Sequence[Any]], Record | None]], ...] = (
     ("exposures_between", exposure_of),
     ("lookups_between", lookup_of),
+    ("skill_loads_between", skill_load_of),
     ("outcomes_between", outcome_of),
 )
 

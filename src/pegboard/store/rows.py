@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from pegboard.types import Exposure, Lookup, Outcome, Record
+from pegboard.types import Exposure, Lookup, Outcome, Record, SkillLoad
 
 NAME_CAP = 300
 """Characters kept of a tool's, server's or caller's name, and of a conversation's key."""
@@ -22,9 +22,10 @@ FOUND_CAP = 100
 _LARGEST = 2**63 - 1
 _IN_JSON = frozenset({"found", "deferred_tokens"})
 _FIELD_CAPS: dict[type[Record], tuple[int, ...]] = {
-    kind: tuple(CAPS.get(name, NAME_CAP) for name in kind.__struct_fields__) for kind in (Outcome, Lookup, Exposure)
+    kind: tuple(CAPS.get(name, NAME_CAP) for name in kind.__struct_fields__)
+    for kind in (Outcome, Lookup, Exposure, SkillLoad)
 }
-_Kind = TypeVar("_Kind", Outcome, Lookup, Exposure)
+_Kind = TypeVar("_Kind", Outcome, Lookup, Exposure, SkillLoad)
 
 
 def row_of(record: Record) -> tuple[Any, ...]:
@@ -46,6 +47,11 @@ def lookup_of(row: Sequence[Any]) -> Lookup | None:
 def exposure_of(row: Sequence[Any]) -> Exposure | None:
     """The exposure in a row; None when it holds what this version does not know."""
     return _record_of(row, Exposure)
+
+
+def skill_load_of(row: Sequence[Any]) -> SkillLoad | None:
+    """The loading of a skill in a row; None when it holds what this version does not know."""
+    return _record_of(row, SkillLoad)
 
 
 def text(value: str, cap: int = NAME_CAP) -> str:

@@ -32,7 +32,7 @@ KEPT_ROWS = 1_000_000
 KEPT_CONVERSATIONS = 50_000
 KEY_CAP = 1_000
 STATE_CAP = 1 << 20
-_KINDS = ("outcomes", "lookups", "exposures")
+_KINDS = ("outcomes", "lookups", "exposures", "skill_loads")
 _Answer = TypeVar("_Answer")
 _Job = Callable[["sqlite3.Connection"], _Answer]
 
@@ -139,6 +139,11 @@ class SqliteStore:
         while await self._run(lambda connection: jobs.digest_page(connection, now)):
             pass
         return await self._run(lambda connection: jobs.publish(connection, now))
+
+    async def skills_used(self) -> dict[str, float]:
+        """When each skill was last loaded."""
+        rows = await self._run(lambda connection: jobs.all_rows(connection, "skills_used", ()))
+        return {str(skill): float(at) for skill, at in rows}
 
     async def close(self) -> None:
         """Waits for what is under way, and lets go of the file."""

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from pegboard.errors import CallTimeout, PegboardError, RemoteError, StoreError, ToolNotFound
 from pegboard.telemetry.priors import Digest, fold, priors_of
-from pegboard.types import CallContext, Caller, Exposure, Json, Listing, Lookup, Outcome, Priors, Record
+from pegboard.types import CallContext, Caller, Exposure, Json, Listing, Lookup, Outcome, Priors, Record, SkillLoad
 from pegboard.wire.messages import INVALID_PARAMS
 
 Handler = Callable[[Json, CallContext], Json | Awaitable[Json]]
@@ -134,7 +134,7 @@ class FakeStore:
     ) -> None:
         """Shows every record of that time, in order of time."""
         self._check()
-        order = (Exposure, Lookup, Outcome)
+        order = (Exposure, Lookup, SkillLoad, Outcome)
         for record in sorted(self.records, key=lambda each: (each.at, order.index(type(each)))):
             if since <= record.at < until and conversation in (None, record.conversation):
                 visitor(record)
@@ -176,6 +176,12 @@ class FakeStore:
         fold(digests, (record for record in self.records if isinstance(record, Outcome)), now)
         self._priors = priors_of(digests, now), now
         return dict(self._priors[0])
+
+    async def skills_used(self) -> dict[str, float]:
+        """When each skill was last loaded."""
+        self._check()
+        loads = [record for record in self.records if isinstance(record, SkillLoad)]
+        return {load.skill: max(each.at for each in loads if each.skill == load.skill) for load in loads}
 
     async def close(self) -> None:
         """From now on, everything fails."""

@@ -14,6 +14,9 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?);
 INSERT INTO exposures (at, conversation, caller, shown, deferred, shown_tokens, own_tokens, deferred_tokens, counted)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?);
 
+-- name: append_skill_load
+INSERT INTO skill_loads (at, skill, file, conversation, caller, tokens) VALUES (?, ?, ?, ?, ?, ?);
+
 -- name: outcomes_between
 SELECT at, tool, server, conversation, caller, via, ending, duration_ms,
     request_bytes, result_bytes, result_tokens, cost_usd, repairs, cached, detail
@@ -33,6 +36,15 @@ FROM exposures
 WHERE at >= :since AND at < :until AND (:conversation IS NULL OR conversation = :conversation)
 ORDER BY at, id;
 
+-- name: skill_loads_between
+SELECT at, skill, file, conversation, caller, tokens
+FROM skill_loads
+WHERE at >= :since AND at < :until AND (:conversation IS NULL OR conversation = :conversation)
+ORDER BY at, id;
+
+-- name: skills_used
+SELECT skill, max(at) FROM skill_loads GROUP BY skill;
+
 -- name: outcomes_after
 SELECT id, at, tool, server, conversation, caller, via, ending, duration_ms,
     request_bytes, result_bytes, result_tokens, cost_usd, repairs, cached, detail
@@ -50,6 +62,9 @@ DELETE FROM lookups WHERE id IN (SELECT id FROM lookups WHERE at < ? ORDER BY at
 -- name: forget_exposures
 DELETE FROM exposures WHERE id IN (SELECT id FROM exposures WHERE at < ? ORDER BY at LIMIT ?);
 
+-- name: forget_skill_loads
+DELETE FROM skill_loads WHERE id IN (SELECT id FROM skill_loads WHERE at < ? ORDER BY at LIMIT ?);
+
 -- name: crowd_out_outcomes
 DELETE FROM outcomes WHERE id IN (
     SELECT id FROM outcomes WHERE id <= (SELECT max(id) FROM outcomes) - ? ORDER BY id LIMIT ?
@@ -63,6 +78,11 @@ DELETE FROM lookups WHERE id IN (
 -- name: crowd_out_exposures
 DELETE FROM exposures WHERE id IN (
     SELECT id FROM exposures WHERE id <= (SELECT max(id) FROM exposures) - ? ORDER BY id LIMIT ?
+);
+
+-- name: crowd_out_skill_loads
+DELETE FROM skill_loads WHERE id IN (
+    SELECT id FROM skill_loads WHERE id <= (SELECT max(id) FROM skill_loads) - ? ORDER BY id LIMIT ?
 );
 
 -- name: keep_activation
