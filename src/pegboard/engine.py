@@ -20,7 +20,7 @@ from pegboard.config.model import Config
 from pegboard.errors import PegboardError, ServerNotFound, ServerUnavailable, ToolNotFound
 from pegboard.protocols import Files, Source
 from pegboard.store.files import DiskFiles
-from pegboard.telemetry.events import Event, ServerChanged, ToolsUpdated
+from pegboard.telemetry.events import Event, ServerChanged, SkillsUpdated, ToolsUpdated
 from pegboard.types import Answer, CallContext, Caller, Json, Listing, Priors, ServerState, Tool, Via
 from pegboard.upstream.probe import Prober
 from pegboard.upstream.tokens import identity_of
@@ -33,7 +33,9 @@ if TYPE_CHECKING:
     from pegboard.index.live import LiveIndex
     from pegboard.invoke.policy import Approve
     from pegboard.platform_tools.desk import FrontDesk
+    from pegboard.platform_tools.library import Library
     from pegboard.platform_tools.office import Office
+    from pegboard.skills.source import Skill
     from pegboard.upstream.server import Server
 
 RELIST_SECONDS = 2.0
@@ -113,6 +115,7 @@ class Engine:
         self._relisted: dict[str, float] = {}
         self._asked_again: set[str] = set()
         self._live: LiveIndex | None = None
+        self._library: Library | None = None
         self._priors: dict[str, Priors] = {}
         self._office: Office | None = None
 
@@ -137,6 +140,15 @@ class Engine:
             self._snapshots[name] = await self._read_source(name)
         await self._probe()
         self._rebuild()
+        if self.config.skill_roots:
+            from pegboard.platform_tools.library import open_library
+
+            self._library = await open_library(
+                self.config,
+                lambda: self.index().embedder,
+                on_change=lambda: self._emit(SkillsUpdated()),
+                on_warning=self._on_warning,
+            )
         if self._refreshes:
             self.refresh_in_background()
         return self
@@ -297,6 +309,10 @@ class Engine:
 
         return await self.index().search(await self.current(), query, terms or Terms())
 
+    async def search_skills(self, query: str) -> list[Skill]:
+        """The few skills that surely fit what the query says, best first; none where skills are off."""
+        return await self._library.search(query) if self._library is not None else []
+
     async def ready_to_search(self, on_progress: OnProgress | None = None) -> Built | None:
         """Waits until the index is that of the catalog as it is now; None when it was already."""
         return await self.index(on_progress).ready(await self.current())
@@ -408,6 +424,7 @@ class Engine:
                     execute=self._execute,
                     search=self.search,
                     learn=self.learn,
+                    library=self._library,
                     approve=self._approve,
                     warn=self._on_warning,
                 )

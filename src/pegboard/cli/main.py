@@ -14,7 +14,7 @@ import msgspec
 
 import pegboard
 from pegboard.cli import output
-from pegboard.errors import ArgumentsError, ConfigError, PegboardError, ServerNotFound, ToolNotFound
+from pegboard.errors import ArgumentsError, ConfigError, PegboardError, ServerNotFound, SkillNotFound, ToolNotFound
 from pegboard.index.blas import on_one_core
 
 COMMANDS = {
@@ -22,6 +22,7 @@ COMMANDS = {
     "servers": ("pegboard.cli.servers", "the roster: state, tools, age, last error and how to fix it"),
     "tools": ("pegboard.cli.tools", "all tools, from the cache; no server is started"),
     "search": ("pegboard.cli.search", "the tools that can do what you say, best first; no server is started"),
+    "skills": ("pegboard.cli.skills", "the skills that agents may load; show prints one, or one of its files"),
     "show": ("pegboard.cli.show", "one tool with its whole definition"),
     "call": ("pegboard.cli.call", "call a tool; only its server is started"),
     "refresh": ("pegboard.cli.refresh", "ask servers for their tools and cache the answer"),
@@ -155,4 +156,4 @@ def _more(error: PegboardError) -> dict[str, object]:
         return {"schema": error.schema}
     if isinstance(error, ConfigError):
         return {"problems": error.problems}
-    return {"nearest": error.nearest} if isinstance(error, ServerNotFound | ToolNotFound) else {}
+    return {"nearest": error.nearest} if isinstance(error, ServerNotFound | ToolNotFound | SkillNotFound) else {}

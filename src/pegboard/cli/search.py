@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -18,6 +20,9 @@ from pegboard.index.intent import SELECT
 from pegboard.index.narrow import Narrow
 from pegboard.surface.render import signature, summary
 from pegboard.types import Answer, Hit, Json, Match
+
+if TYPE_CHECKING:
+    from pegboard.skills.source import Skill
 
 ROUTED = 3
 
@@ -64,12 +69,28 @@ async def _search(args: argparse.Namespace) -> int:
         if args.servers:
             return await _route(engine, engine.catalog, query, args)
         answer = await engine.search(query, _terms(args))
+        skills = [] if _is_narrowed(args) else await engine.search_skills(query)
         catalog = engine.catalog
         if args.json:
-            output.emit(_as_json(answer, catalog, explain=args.explain))
+            output.emit(_as_json(answer, catalog, explain=args.explain) | _skills_as_json(engine, skills))
         else:
             _print(answer, catalog, explain=args.explain)
-        return 0 if answer.hits else 1
+            for skill in skills:
+                output.say(output.printable(f"skill: {skill.name} — {skill.description}"))
+                output.say(f"    pegboard skills show {skill.name}")
+        return 0 if answer.hits or skills else 1
+
+
+def _is_narrowed(args: argparse.Namespace) -> bool:
+    """Whether only some tools are asked for; then skills are not."""
+    return bool(args.server or args.tag) or args.max_cost is not None or args.max_latency is not None
+
+
+def _skills_as_json(engine: Engine, skills: Sequence[Skill]) -> Json:
+    """Nothing is said of skills where there are to be none."""
+    if not engine.config.skill_roots:
+        return {}
+    return {"skills": [{"name": skill.name, "description": skill.description} for skill in skills]}
 
 
 def _say_warning(message: str) -> None:

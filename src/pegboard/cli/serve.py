@@ -14,7 +14,7 @@ from pegboard.errors import PegboardError
 from pegboard.gateway.identity import Origin
 from pegboard.gateway.lobby import Lobby
 from pegboard.gateway.stdio import serve_stdio, take_stdout
-from pegboard.telemetry.events import Event, ServerChanged, ToolsUpdated
+from pegboard.telemetry.events import Event, ServerChanged, SkillsUpdated, ToolsUpdated
 from pegboard.types import ServerState
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class _News:
         self.relay: ServerRelay | None = None
 
     def heard(self, event: Event) -> None:
-        if isinstance(event, ToolsUpdated) and self.lobby is not None:
+        if isinstance(event, ToolsUpdated | SkillsUpdated) and self.lobby is not None:
             self.lobby.look_again()
         elif isinstance(event, ServerChanged) and event.state is ServerState.READY and self.relay is not None:
             self.relay.started(event.server)

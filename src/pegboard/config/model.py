@@ -185,7 +185,7 @@ class SkillsConfig(Table, frozen=True, kw_only=True):
     ] = False
     index_tokens: Annotated[
         int, Meta(ge=0, description="Tokens for the descriptions of skills in the index; names always stand there.")
-    ] = 400
+    ] = 200
 
 
 class GatewayConfig(Table, frozen=True, kw_only=True):

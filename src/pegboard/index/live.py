@@ -17,6 +17,7 @@ from pegboard.index.finder import Finder, Terms
 from pegboard.index.index import Index
 from pegboard.index.keeper import Built, IndexKeeper, words_only
 from pegboard.index.narrow import Narrow
+from pegboard.protocols import Embedder
 from pegboard.types import Answer, Priors
 
 REBUILDING = "the index is being rebuilt; tools that came or changed just now may be missing"
@@ -51,6 +52,11 @@ class LiveIndex:
         self._tasks: set[asyncio.Task[Built]] = set()
         self._by_words: tuple[str, float] | None = None
         """Why the latest build had to do without its embedder, and when that was."""
+
+    @property
+    def embedder(self) -> Embedder | None:
+        """What its vectors are made with; None where searches go by words alone."""
+        return self._keeper.embedder
 
     async def search(self, catalog: Catalog, query: str, terms: Terms = Terms()) -> Answer:
         """The tools that can do what the query says."""

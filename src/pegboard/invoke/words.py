@@ -21,6 +21,8 @@ from pegboard.errors import (
     PegboardError,
     RemoteError,
     ServerUnavailable,
+    SkillNotFound,
+    SkillUnreadable,
     StartFailed,
     ToolNotFound,
 )
@@ -54,11 +56,11 @@ def failure(text: str, ending: Ending) -> Json:
 
 def ending_of(error: PegboardError) -> Ending:
     """How a call ended that ended with this error."""
-    if isinstance(error, ToolNotFound):
+    if isinstance(error, ToolNotFound | SkillNotFound):
         return Ending.NOT_FOUND
     if isinstance(error, CallRefused):
         return Ending.REFUSED
-    if isinstance(error, ArgumentsError | HandleUnknown):
+    if isinstance(error, ArgumentsError | HandleUnknown | SkillUnreadable):
         return Ending.BAD_ARGUMENTS
     return Ending.TIMEOUT if isinstance(error, CallTimeout) else Ending.SERVER_ERROR
 
@@ -115,5 +117,5 @@ def _advice(error: PegboardError) -> str:
         if isinstance(error, kind):
             return words
     # Only these are raised here, with hints in words for a model; any other hint may quote a server's stderr.
-    ours = isinstance(error, CallRefused | HandleUnknown | ArgumentsError)
+    ours = isinstance(error, CallRefused | HandleUnknown | ArgumentsError | SkillNotFound | SkillUnreadable)
     return capped(error.hint, _MESSAGE) if ours else _REST_WORKS

@@ -14,7 +14,7 @@ from pegboard.errors import ArgumentsError
 from pegboard.invoke.repair import mend
 from pegboard.invoke.schema import Rule, compile_schema
 from pegboard.invoke.words import wrong_arguments
-from pegboard.platform_tools.definitions import BATCH, CALL, CALL_READ, CALL_WRITE, DEFAULT_LIMIT, READ, SEARCH
+from pegboard.platform_tools.definitions import BATCH, CALL, CALL_READ, CALL_WRITE, DEFAULT_LIMIT, LOAD, READ, SEARCH
 from pegboard.surface.render import Detail
 from pegboard.types import Json
 
@@ -54,6 +54,13 @@ class Onward(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     page: int = 1
 
 
+class Reading(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What `load_skill` was called with."""
+
+    name: str
+    file: str = ""
+
+
 _SHAPES: dict[str, type[msgspec.Struct]] = {
     SEARCH: Asked,
     CALL: Wanted,
@@ -61,6 +68,7 @@ _SHAPES: dict[str, type[msgspec.Struct]] = {
     CALL_WRITE: Wanted,
     BATCH: Several,
     READ: Onward,
+    LOAD: Reading,
 }
 
 
@@ -74,17 +82,18 @@ class OwnArguments:
     def read(self, name: str, arguments: Any) -> Any:
         """What the tool was called with, mended where there is no doubt; else an ArgumentsError with the schema."""
         schema = self._schemas[name]
-        mended = mend(_gathered({} if arguments is None else arguments), self._rules[name])
+        given = {} if arguments is None else arguments
+        mended = mend(given if name == LOAD else _gathered(given), self._rules[name])
         wrong = mended.wrong
         if not wrong:
             try:
-                given = msgspec.convert(mended.arguments, _SHAPES[name], strict=False)
+                read = msgspec.convert(mended.arguments, _SHAPES[name], strict=False)
             except msgspec.ValidationError as error:
                 wrong = (str(error)[:_LONGEST_REASON],)
             else:
-                if not isinstance(given, Several) or 0 < len(given.calls) <= _most(schema):
-                    return given
-                wrong = (f"calls must have 1 to {_most(schema)} items, not {len(given.calls):,}",)
+                if not isinstance(read, Several) or 0 < len(read.calls) <= _most(schema):
+                    return read
+                wrong = (f"calls must have 1 to {_most(schema)} items, not {len(read.calls):,}",)
         raise ArgumentsError(wrong_arguments(name, wrong, schema), schema)
 
 

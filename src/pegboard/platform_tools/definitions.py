@@ -13,7 +13,8 @@ from pegboard.types import Json
 
 SEARCH, CALL, BATCH, READ = "search_tools", "call_tool", "batch_tools", "read_result"
 CALL_READ, CALL_WRITE = "call_tool_read", "call_tool_write"
-ALL = frozenset((SEARCH, CALL, CALL_READ, CALL_WRITE, BATCH, READ))
+LOAD = "load_skill"
+ALL = frozenset((SEARCH, CALL, CALL_READ, CALL_WRITE, BATCH, READ, LOAD))
 """Every one that there is, whatever the configuration offers."""
 DIGEST_TOKENS = 250
 MOST = 20
@@ -44,6 +45,17 @@ def names(call_tools: Literal["one", "by-effect"]) -> frozenset[str]:
     """What they are called."""
     calls = (CALL,) if call_tools == "one" else (CALL_READ, CALL_WRITE)
     return frozenset((SEARCH, *calls, BATCH, READ))
+
+
+def load_skill(index: str) -> Json:
+    """The one that reads skills; there only where skills are, and then always."""
+    return _tool(
+        LOAD,
+        f"Read a skill, which says how a kind of task is done here, before you do such a task. Skills:{index}",
+        {"name": {"type": "string"}, "file": {"type": "string", "description": "One of its further files."}},
+        ["name"],
+        _LOOKS_ONLY,
+    )
 
 
 def _search(every: Sequence[Shelf], count: Callable[[str], int], then: str = "Answers with how to call each.") -> Json:

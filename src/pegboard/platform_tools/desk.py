@@ -18,14 +18,25 @@ from pegboard.catalog.slices import ServerEntry
 from pegboard.config.model import CallsConfig, SurfaceConfig
 from pegboard.errors import ArgumentsError, PegboardError
 from pegboard.platform_tools.conversations import Conversation, Conversations
-from pegboard.platform_tools.definitions import BATCH, CALL, CALL_READ, CALL_WRITE, READ, SEARCH, definitions, names
+from pegboard.platform_tools.definitions import (
+    BATCH,
+    CALL,
+    CALL_READ,
+    CALL_WRITE,
+    LOAD,
+    READ,
+    SEARCH,
+    definitions,
+    load_skill,
+    names,
+)
 from pegboard.platform_tools.digest import Shelf, shelves
-from pegboard.surface.activation import Activation
+from pegboard.surface.activation import Activation, Change
 from pegboard.surface.compose import Reason, Surface, compose
 from pegboard.surface.guidance import guidance, news
 from pegboard.surface.stock import Stock, stock_of
 from pegboard.surface.tokens import WORD_PIECES, Counter
-from pegboard.types import Answer, CallContext, Caller, Exposure, Json, Lookup, Record, Tool, Via
+from pegboard.types import Answer, CallContext, Caller, Exposure, Json, Lookup, Record, SkillLoad, Tool, Via
 
 if TYPE_CHECKING:
     import asyncio
@@ -33,7 +44,8 @@ if TYPE_CHECKING:
     from pegboard.index.finder import Terms
     from pegboard.invoke.path import Invoker
     from pegboard.invoke.policy import Effect
-    from pegboard.platform_tools.asked import Asked, OwnArguments, Several
+    from pegboard.platform_tools.asked import Asked, OwnArguments, Reading, Several
+    from pegboard.platform_tools.library import Library
 
 _EFFECTS: dict[str, Effect | None] = {CALL: None, CALL_READ: "read", CALL_WRITE: "write"}
 _EXPOSURES = 1024
@@ -50,6 +62,8 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     record: Callable[[Record], None]
     surface: SurfaceConfig
     calls: CallsConfig
+    library: Library | None = None
+    """The skills, where there are to be any."""
     counter: Counter = WORD_PIECES
     now: Callable[[], float] = time.time
 
@@ -61,6 +75,8 @@ class _View(msgspec.Struct, frozen=True):
     stock: Stock
     own: dict[Caller, tuple[Json, ...]]
     """Pegboard's own definitions, by what whoever looks may use: see `_anybody`."""
+    skills: str = ""
+    """The version of the skills."""
 
 
 class FrontDesk:
@@ -68,7 +84,7 @@ class FrontDesk:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
-        self._own_names = names(parts.surface.call_tools)
+        self._own_names = names(parts.surface.call_tools) | ({LOAD} if parts.library is not None else frozenset())
         self._view: _View | None = None
         self._surfaces: dict[Caller, Surface] = {}
         """Those that depend on no conversation."""
@@ -101,6 +117,8 @@ class FrontDesk:
 
     def tools(self, caller: Caller) -> Sequence[Json]:
         """The definitions, in their order."""
+        if self._parts.library is not None:
+            self._parts.library.glance()
         surface = self.surface(caller)
         self._expose(surface, caller)
         return surface.definitions
@@ -108,9 +126,10 @@ class FrontDesk:
     def version(self, caller: Caller) -> str:
         """Another one whenever `tools` would give something else."""
         surface = self.surface(caller)
+        skills = "".join(each["description"] for each in surface.basis.always)
         if surface.verdict.passing:
-            return f"all {self._parts.catalog().version}"
-        own = surface.basis.own[0]["description"] if surface.basis.own else ""
+            return f"all {self._parts.catalog().version}{skills}"
+        own = (surface.basis.own[0]["description"] if surface.basis.own else "") + skills
         pins = [surface.permitted[name].fingerprint for name in surface.names if name in surface.permitted]
         return "\0".join((*surface.names, own, *pins))
 
@@ -149,6 +168,7 @@ class FrontDesk:
             self._parts.surface,
             self._own(view, caller),
             conversation.activation if conversation is not None else None,
+            always=self._always(),
             lists=caller.lists,
             scopes=caller.scopes,
             list_active=conversation is not None and self._lists_active(caller),
@@ -159,9 +179,9 @@ class FrontDesk:
         return self._parts.surface.list_active if caller.reveal is None else caller.reveal == "listed"
 
     def _current(self) -> _View:
-        catalog = self._parts.catalog()
+        catalog, skills = self._parts.catalog(), self._skills_version()
         view = self._view
-        if view is not None and view.catalog is catalog:
+        if view is not None and view.catalog is catalog and view.skills == skills:
             return view
         # A server that was asked and has no tools leaves the version as it was.
         if (
@@ -177,12 +197,22 @@ class FrontDesk:
                 counter=self._parts.counter,
                 previous=previous,
             )
-            view = _View(catalog, stock, {})
+            view = _View(catalog, stock, {}, skills)
             self._surfaces.clear()
         else:
-            view = _View(catalog, view.stock, view.own)
+            if view.skills != skills:
+                self._surfaces.clear()
+            view = _View(catalog, view.stock, view.own, skills)
         self._view = view
         return view
+
+    def _skills_version(self) -> str:
+        return self._parts.library.version if self._parts.library is not None else ""
+
+    def _always(self) -> tuple[Json, ...]:
+        """Of our own tools, what is shown even where nothing is deferred."""
+        definition = self._parts.library.definition() if self._parts.library is not None else None
+        return (definition,) if definition is not None else ()
 
     def _own(self, view: _View, caller: Caller) -> tuple[Json, ...]:
         if caller.reveal == "all":
@@ -223,6 +253,8 @@ class FrontDesk:
                 return await self._search(given, caller)
             if name == BATCH:
                 return await self._batch(given, caller, context)
+            if name == LOAD:
+                return await self._load(given, caller)
         except PegboardError as error:
             return failure(error.message if isinstance(error, ArgumentsError) else told(error), ending_of(error))
         if name == READ:
@@ -238,7 +270,8 @@ class FrontDesk:
             from pegboard.platform_tools.asked import OwnArguments
 
             surface, size = self._parts.surface, self._parts.calls.batch_size
-            self._arguments = OwnArguments(definitions((), len, call_tools=surface.call_tools, batch_size=size))
+            own = definitions((), len, call_tools=surface.call_tools, batch_size=size)
+            self._arguments = OwnArguments((*own, load_skill("")))
         return self._arguments.read(name, arguments)
 
     def adopt(self, caller: Caller, activation: Activation) -> None:
@@ -266,7 +299,7 @@ class FrontDesk:
         quiet = msgspec.structs.replace(context, on_progress=None)
 
         async def one(name: str, arguments: Any) -> Json:
-            if name in (SEARCH, READ):
+            if name in self._own_names and name in (SEARCH, READ, LOAD):
                 return await self._call_own(name, arguments, caller, quiet)
             return await invoker.call(name, arguments, caller, quiet, via="batch", effect=effect)
 
@@ -286,15 +319,14 @@ class FrontDesk:
         answer = msgspec.structs.replace(answer, hits=hits)
         found = [hit.name for hit in hits]
         conversation = self._parts.conversations.get(caller.conversation)
-        change = surface.activated(found, at)
-        if not surface.verdict.passing:
-            self._parts.conversations.change(conversation, change.activation)
+        change = self._activated(surface, conversation, found, at)
         text = answer_text(
             asked,
             answer,
             surface.permitted,
             call=None if caller.reveal == "listed" else self._way_to_call,
             change=change if surface.basis.list_active and surface.verdict.deferring else None,
+            skills=await self._fitting_skills(asked, query),
             news=self._news(conversation, surface),
             unasked=[] if caller.lists else [entry.name for entry in _never_asked(self._parts.catalog())],
         )
@@ -312,6 +344,50 @@ class FrontDesk:
             )
         )
         return result_of(text, found)
+
+    def _activated(self, surface: Surface, conversation: Conversation, found: Sequence[str], at: float) -> Change:
+        """Loads what was found, as far as there is room."""
+        change = surface.activated(found, at)
+        if not surface.verdict.passing:
+            self._parts.conversations.change(conversation, change.activation)
+        return change
+
+    async def _fitting_skills(self, asked: Asked, query: str) -> str:
+        """What an answer says of skills; who narrows a search is looking for tools."""
+        from pegboard.platform_tools.search import is_narrowed
+
+        if self._parts.library is None or is_narrowed(asked):
+            return ""
+        from pegboard.platform_tools.skill_text import found_text
+
+        return found_text(await self._parts.library.search(query), LOAD)
+
+    async def _load(self, given: Reading, caller: Caller) -> Json:
+        """A skill with its tools and files, or one of the files."""
+        from pegboard.platform_tools.load import read_file, read_skill
+        from pegboard.platform_tools.search import result_of
+
+        library, at = self._parts.library, self._parts.now()
+        assert library is not None
+        skill = (await library.look()).find(given.name)
+        found: tuple[str, ...] = ()
+        if given.file:
+            text = await read_file(skill, given.file)
+        else:
+            conversation = self._parts.conversations.get(caller.conversation)
+            text, found = await read_skill(
+                skill,
+                self.surface(caller),
+                self._parts.catalog(),
+                caller,
+                call=None if caller.reveal == "listed" else self._way_to_call,
+                activate=lambda names: self._activated(self.surface(caller), conversation, names, at),
+            )
+        library.used(skill.name, at)
+        about = {"skill": skill.name, "file": given.file, "conversation": caller.conversation}
+        tokens = self._parts.counter.count(text)
+        self._parts.record(SkillLoad(at=at, caller=caller.identity, tokens=tokens, **about))
+        return self._parts.invoker().fitted(result_of(text, found), caller)
 
     def _way_to_call(self, tool: Tool) -> str:
         """Which of our own tools calls this one."""
@@ -364,6 +440,8 @@ class FrontDesk:
         import asyncio
 
         await asyncio.gather(*self._counting, return_exceptions=True)
+        if self._parts.library is not None:
+            await self._parts.library.close()
         await self._parts.conversations.keep()
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pegboard.invoke.path import Invoker
     from pegboard.invoke.policy import Approve
     from pegboard.platform_tools.desk import FrontDesk
+    from pegboard.platform_tools.library import Library
     from pegboard.store.sqlite import SqliteStore
     from pegboard.telemetry.recorder import Recorder
 
@@ -40,6 +41,7 @@ class House(msgspec.Struct, frozen=True, kw_only=True):
     execute: Callable[[Tool, Json, CallContext], Awaitable[Json]]
     search: Callable[[str, Terms], Awaitable[Answer]]
     learn: Callable[[Mapping[str, Priors]], None]
+    library: Library | None = None
     approve: Approve | None = None
     warn: Callable[[str], None] | None = None
 
@@ -78,6 +80,7 @@ class Office:
                     record=self.record,
                     surface=config.surface,
                     calls=config.calls,
+                    library=self._house.library,
                 )
             )
             self._learn_on_schedule()

@@ -44,11 +44,12 @@ def answer_text(
     *,
     call: Callable[[Tool], str] | None,
     change: Change | None = None,
+    skills: str = "",
     news: str = "",
     unasked: Sequence[str] = (),
 ) -> str:
     """The answer as a model reads it: `call` names what calls a tool, None where what is loaded is called by name;
-    `change` is told where loaded ones are listed, `unasked` where nothing fits."""
+    `change` is told where loaded ones are listed, `unasked` where nothing fits; `skills` are those that fit too."""
     hits = [hit for hit in answer.hits if hit.name in tools]
     parts = [_nothing(asked, answer)]
     if hits:
@@ -59,7 +60,9 @@ def answer_text(
     if answer.unknown:
         parts.append(_unknown(answer.unknown))
     if change is not None:
-        parts += _loaded(change, told=call is None)
+        parts += truth_about(change, told=call is None)
+    if skills:
+        parts.append(skills)
     if unasked and not hits:
         parts.append(_not_asked_yet(unasked))
     parts += [f"Note: {note}." for note in answer.notes]
@@ -103,7 +106,7 @@ def _nothing(asked: Asked, answer: Answer) -> str:
     if answer.unknown:
         return ""
     nearest = f" Nearest servers: {', '.join(answer.nearest_servers)}." if answer.nearest_servers else ""
-    filters = " The filters may leave out what you need." if _is_narrowed(asked) else ""
+    filters = " The filters may leave out what you need." if is_narrowed(asked) else ""
     return (
         f"No tool fits {one_line(asked.query, _LONGEST_QUERY)!r}; nothing was loaded.{nearest}{filters} "
         "Say it in other words, or name a server."
@@ -116,7 +119,8 @@ def _not_asked_yet(servers: Sequence[str]) -> str:
     return f"The tools of {shown}{more} are not known yet: these servers are being asked. Search again in a moment."
 
 
-def _is_narrowed(asked: Asked) -> bool:
+def is_narrowed(asked: Asked) -> bool:
+    """Whether it asks for some tools only."""
     return bool(asked.server or asked.tags or asked.max_cost_usd is not None or asked.max_latency_ms is not None)
 
 
@@ -126,7 +130,7 @@ def _unknown(names: Sequence[str]) -> str:
     return f"No tool is named: {shown}{more}."
 
 
-def _loaded(change: Change, *, told: bool = False) -> list[str]:
+def truth_about(change: Change, *, told: bool = False) -> list[str]:
     """The truth about what is in the list now; `told`: but for what was said to be loaded already."""
     said = []
     if change.activated and not told:

@@ -50,6 +50,8 @@ class Basis(msgspec.Struct, frozen=True, kw_only=True):
     config: SurfaceConfig
     own: tuple[Json, ...] = ()
     """Definitions of Pegboard's own tools, in their order."""
+    always: tuple[Json, ...] = ()
+    """Further ones, which are shown even where nothing is deferred."""
     lists: AllowLists = ()
     """Allowlists that the caller is bound by."""
     scopes: tuple[str, ...] | None = None
@@ -102,7 +104,7 @@ class Surface(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def definitions(self) -> tuple[Json, ...]:
         """The list itself: each definition as its server sent it, under its public name."""
-        own = {str(definition["name"]): definition for definition in self.basis.own}
+        own = {str(definition["name"]): definition for definition in (*self.basis.own, *self.basis.always)}
         return tuple(
             own[name] if reason is Reason.OWN else {**self.permitted[name].parsed(), "name": name}
             for name, reason in self.reasons.items()
@@ -112,7 +114,8 @@ class Surface(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def shown(self) -> tuple[Entry, ...]:
         """Each tool on the list with its reason and what it costs."""
         stock = self.basis.stock
-        own = {str(each["name"]): definition_tokens(each, stock.counter) for each in self.basis.own}
+        ours = (*self.basis.own, *self.basis.always)
+        own = {str(each["name"]): definition_tokens(each, stock.counter) for each in ours}
         return tuple(
             Entry(name, reason, own[name] if reason is Reason.OWN else stock.tokens(name))
             for name, reason in self.reasons.items()
@@ -181,6 +184,7 @@ def compose(
     own: Sequence[Json] = (),
     activation: Activation | None = None,
     *,
+    always: Sequence[Json] = (),
     lists: AllowLists = (),
     scopes: Sequence[str] | None = None,
     list_active: bool = False,
@@ -193,6 +197,7 @@ def compose(
         stock=stock,
         config=config,
         own=tuple(own),
+        always=tuple(always),
         lists=lists,
         scopes=None if scopes is None else tuple(scopes),
         list_active=list_active,
@@ -215,7 +220,7 @@ def composed(basis: Basis, activation: Activation) -> Surface:
         searchable=bool(basis.own),
         empty=not stock.tools and not stock.complete,
     )
-    wanted = _wanted(basis, available, activation) if verdict.deferring else _everything(permitted)
+    wanted = _wanted(basis, available, activation) if verdict.deferring else _everything(basis, permitted)
     reasons = wanted if verdict.passing else _in_order(wanted, activation.listed)
     return Surface(
         basis=basis,
@@ -232,7 +237,7 @@ def _permit(basis: Basis, activation: Activation) -> Permit:
 
 def _wanted(basis: Basis, available: Range, activation: Activation) -> dict[str, Reason]:
     """What is to be shown, as it would be ordered if nothing had been shown before."""
-    wanted: dict[str, Reason] = {str(definition["name"]): Reason.OWN for definition in basis.own}
+    wanted = {str(definition["name"]): Reason.OWN for definition in (*basis.own, *basis.always)}
     permitted = available.tools
     for name in basis.stock.pinned:
         if name in permitted:
@@ -245,8 +250,9 @@ def _wanted(basis: Basis, available: Range, activation: Activation) -> dict[str,
     return wanted
 
 
-def _everything(permitted: Mapping[str, Tool]) -> dict[str, Reason]:
-    return dict.fromkeys(permitted, Reason.PASSED)
+def _everything(basis: Basis, permitted: Mapping[str, Tool]) -> dict[str, Reason]:
+    always = {str(definition["name"]): Reason.OWN for definition in basis.always}
+    return {**dict.fromkeys(permitted, Reason.PASSED), **always}
 
 
 def _in_order(wanted: dict[str, Reason], listed: Sequence[str]) -> dict[str, Reason]:

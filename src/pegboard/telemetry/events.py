@@ -25,4 +25,8 @@ class ServerChanged(msgspec.Struct, frozen=True, kw_only=True, tag="server_chang
     reason: str = ""
 
 
-Event = ToolsUpdated | ServerChanged
+class SkillsUpdated(msgspec.Struct, frozen=True, kw_only=True, tag="skills_updated", tag_field="event"):
+    """Skills came, went, or say something else of themselves."""
+
+
+Event = ToolsUpdated | ServerChanged | SkillsUpdated
