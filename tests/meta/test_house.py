@@ -128,6 +128,7 @@ def test_a_client_that_lists_tools_pays_for_neither_index_nor_store_nor_http(tmp
     loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
     assert "pegboard.platform_tools.desk" in loaded
     heavy = {"numpy", "sqlite3", "httpx2", "mcp", "pydantic", "pegboard.index.finder", "pegboard.invoke.path"}
+    heavy |= {"yaml", "pegboard.skills", "pegboard.platform_tools.library"}
     assert loaded & heavy == set()
 
 

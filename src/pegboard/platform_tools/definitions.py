@@ -52,7 +52,7 @@ def load_skill(index: str) -> Json:
     return _tool(
         LOAD,
         f"Read a skill, which says how a kind of task is done here, before you do such a task. Skills:{index}",
-        {"name": {"type": "string"}, "file": {"type": "string", "description": "One of its further files."}},
+        {"name": {"type": "string"}, "file": {"type": "string"}},
         ["name"],
         _LOOKS_ONLY,
     )

@@ -7,12 +7,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from pegboard.catalog.catalog import Catalog
-from pegboard.catalog.slices import ServerEntry
-from pegboard.config.model import CallsConfig, SurfaceConfig
+from pegboard.catalog.slices import Inputs, ServerEntry, Slice
+from pegboard.config.model import CallsConfig, ServerConfig, ServerSpec, SurfaceConfig
 from pegboard.index.finder import Finder, Terms
 from pegboard.invoke.path import Invoker
 from pegboard.platform_tools.conversations import Conversations
 from pegboard.platform_tools.desk import FrontDesk, Parts
+from pegboard.platform_tools.library import Library
 from pegboard.protocols import Store
 from pegboard.surface.tokens import WORD_PIECES
 from pegboard.testing import FakeSource, FakeStore
@@ -27,7 +28,15 @@ def catalog_of(tools: Iterable[Tool], version: str = "1") -> Catalog:
     known = by_name(tools)
     servers = dict.fromkeys(tool.server for tool in known.values())
     entries = {name: ServerEntry(name=name, prefix=name, listed=1) for name in servers}
-    return Catalog(version=version, tools=known, servers=entries)
+    slices = {
+        name: Slice(
+            inputs=Inputs(spec=ServerSpec(name=name, config=ServerConfig())),
+            entry=entry,
+            tools=tuple(tool for tool in known.values() if tool.server == name),
+        )
+        for name, entry in entries.items()
+    }
+    return Catalog(version=version, tools=known, servers=entries, slices=slices)
 
 
 class Office:
@@ -40,6 +49,7 @@ class Office:
         store: Store | None = None,
         results: dict[str, Any] | None = None,
         calls: CallsConfig = CallsConfig(),  # noqa: B008 - frozen
+        library: Library | None = None,
         **surface: Any,
     ) -> None:
         self.now = time.time()
@@ -72,6 +82,7 @@ class Office:
                 record=self.records.append,
                 surface=self.surface,
                 calls=calls,
+                library=library,
                 now=lambda: self.now,
             )
         )
