@@ -63,13 +63,12 @@ class SkillFinder:
 
 
 def _document(skill: Skill) -> Tool:
-    """The skill as the index reads it: its name, its description, and the tools that it speaks of."""
+    """The skill as the index reads it: what it says it is for. Its tools are found as tools are."""
     return Tool(
         server=_SERVER,
         name=skill.name,
         public_name=skill.name,
         description=skill.description,
-        tags=skill.tools,
         definition=b"{}",
         fingerprint=f"{skill.name}\0{skill.description}",
     )
