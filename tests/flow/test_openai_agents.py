@@ -197,7 +197,7 @@ async def test_with_prefixes_a_tool_can_be_called_with_and_without() -> None:
 
 
 @in_a_loop
-async def test_strict_schemas_are_made_by_the_framework_and_their_nulls_are_no_trouble() -> None:
+async def test_strict_schemas_are_made_by_the_framework_of_what_is_listed() -> None:
     ticket = tool_definition(
         "open_ticket",
         "Open a ticket.",

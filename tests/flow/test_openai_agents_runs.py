@@ -403,6 +403,29 @@ async def test_a_tool_of_a_server_that_was_never_asked_is_not_called_before_some
     assert [name for name, _ in source.calls] == ["delete_repository"]
 
 
+@pytest.mark.parametrize("way", ["handoff", "tool"])
+@in_a_loop
+async def test_a_sub_agent_can_be_paused_for_an_approval_and_goes_on_with_what_it_had_loaded(way: str) -> None:
+    source = forge()
+    async with opened(source, calls={"approve": ["*delete*"]}, approve=run_approval) as board:
+        server = PegboardServer(board)
+        child = server.fork("helper")
+        inner = PlayedModel(selects(5), calls("forge__delete_repository"), says("deleted"))
+        helper = agent(child, child.model(inner), "helper")
+        if way == "handoff":
+            outer = agent(server, PlayedModel(selects(1), calls("transfer_to_helper")), handoffs=[helper])
+        else:
+            script = PlayedModel(selects(1), calls("helper", input="x"), says("deleted"))
+            outer = agent(server, script, tools=[helper.as_tool("helper", "Helps.")])
+        paused = await Runner.run(outer, "go", run_config=QUIET)
+        assert [each.tool_name for each in paused.interruptions] == ["forge__delete_repository"]
+        assert source.calls == []
+        result = await approved(QUIET, paused, outer)
+    assert result.final_output == "deleted"
+    assert names(inner)[-1] == (*tool(1, 5), "forge__delete_repository")
+    assert [name for name, _ in source.calls] == ["delete_repository"]
+
+
 @in_a_loop
 async def test_without_run_approval_the_board_refuses_what_nobody_told_it_was_approved() -> None:
     source = forge()

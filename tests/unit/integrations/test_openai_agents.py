@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import subprocess
 import sys
 from typing import Any
@@ -64,3 +65,23 @@ def test_where_the_framework_is_missing_the_import_says_how_to_get_it() -> None:
     code = "import sys; sys.modules['agents'] = None; import pegboard.integrations.openai_agents"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=False)
     assert "pip install 'pegboard[openai-agents]'" in done.stderr
+
+
+def test_a_wrapped_model_can_be_copied_and_has_what_the_model_has() -> None:
+    from agents.models.interface import Model
+
+    from pegboard.integrations.openai_agents.unlisted import UnlistedCalls
+
+    class Named(Model):
+        label = "named"
+
+        async def get_response(self, *_: Any, **__: Any) -> Any:
+            raise NotImplementedError
+
+        def stream_response(self, *_: Any, **__: Any) -> Any:
+            raise NotImplementedError
+
+    for wrapped in (UnlistedCalls(Named()), copy.copy(UnlistedCalls(Named())), copy.deepcopy(UnlistedCalls(Named()))):
+        assert wrapped.label == "named"
+        with pytest.raises(AttributeError):
+            _ = wrapped.colour

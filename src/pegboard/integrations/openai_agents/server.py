@@ -88,10 +88,6 @@ class PegboardServer(MCPServer):
         """The same, with calls of tools that are not on the list carried out, or told how to get at them."""
         return configured(config or RunConfig())
 
-    def state(self, context: RunContextWrapper[Any] | None = None) -> bytes:
-        """What the run has loaded, for whoever keeps it."""
-        return self._runs.of(context).chat.state()
-
     async def list_tools(
         self, run_context: RunContextWrapper[Any] | None = None, agent: AgentBase[Any] | None = None
     ) -> list[MCPTool]:

@@ -66,6 +66,8 @@ class UnlistedCalls(Model):
         await self._model._cleanup_on_run_end(owner)
 
     def __getattr__(self, name: str) -> Any:
+        if name == "_model":  # of a copy that is being made
+            raise AttributeError(name)
         return getattr(self._model, name)
 
 
