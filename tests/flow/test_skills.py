@@ -9,6 +9,7 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from mcp import StdioServerParameters
@@ -23,7 +24,7 @@ from tests.servers import example_command
 from tests.unit.skills.given import write
 
 OWN = ["search_tools", "call_tool", "batch_tools", "read_result", "load_skill"]
-MARATHON = {
+MARATHON: dict[str, Any] = {
     "name": "marathon",
     "description": "How distances of races are given in reports.",
     "header": ["tools: [units__convert, units__convrt]"],

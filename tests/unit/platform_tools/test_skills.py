@@ -21,7 +21,7 @@ from tests.unit.platform_tools.given import ANA, Office, text_of
 from tests.unit.skills.given import source, write
 
 OWN = ["search_tools", "call_tool", "batch_tools", "read_result", "load_skill"]
-TRIAGE = {
+TRIAGE: dict[str, Any] = {
     "name": "triage",
     "description": "How bug reports are triaged here.",
     "header": ["tools: [create_issue, slack__send_message]"],
@@ -67,7 +67,7 @@ def shelf(tmp_path: Path) -> Shelf:
 
 def described(desk: Office, caller: Caller = ANA) -> str:
     """What `load_skill` says of itself."""
-    return {each["name"]: each for each in desk.desk.tools(caller)}["load_skill"]["description"]
+    return str({each["name"]: each for each in desk.desk.tools(caller)}["load_skill"]["description"])
 
 
 # ── what is shown ────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -11,7 +11,7 @@ from pegboard.skills.source import Skills, SkillSource
 
 def write(root: Path, name: str = "pdf-forms", description: str = "Fills in PDF forms.", **more: Any) -> Path:
     """A skill's folder. `header` are further lines of its header, `body` what it says, `folder` where it lies."""
-    folder = root / more.get("folder", name)
+    folder = root / str(more.get("folder", name))
     folder.mkdir(parents=True, exist_ok=True)
     header = "".join(f"{line}\n" for line in more.get("header", ()))
     text = f"---\nname: {name}\ndescription: {description}\n{header}---\n\n{more.get('body', 'Do it so.')}\n"
