@@ -49,12 +49,15 @@ class Model:
 
     def answer(self, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
         parts: list[Any] = [part for message in messages for part in message.parts]
-        self.answers += (given := [part for part in parts if isinstance(part, ToolReturnPart)])
-        if given:
-            return ModelResponse(parts=[TextPart("done")])
         asked = " ".join(str(part.content) for part in parts if isinstance(part, UserPromptPart))
+        given = [part for part in parts if isinstance(part, ToolReturnPart)]
+        if "Find it first" in asked and not given:
+            return ModelResponse(parts=[ToolCallPart("search_tools", {"query": "select:units__convert"})])
+        self.answers += (answers := [part for part in given if part.tool_name != "search_tools"])
+        if answers:
+            return ModelResponse(parts=[TextPart("done")])
         name, arguments = DELETE if "Delete" in asked else CONVERT
-        prefix = info.function_tools[-1].name.partition("read_result")[0]
+        prefix = "pb_" if info.function_tools[0].name.startswith("pb_") else ""
         return ModelResponse(parts=[ToolCallPart(prefix + name, arguments)])
 
 

@@ -18,6 +18,7 @@ from pydantic_ai.messages import BinaryContent, ModelMessage, ModelMessagesTypeA
 from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.models.test import TestModel
 from pydantic_ai.tools import Tool, ToolDenied
+from pydantic_ai.usage import RunUsage
 
 from pegboard import Pegboard
 from pegboard.integrations.pydantic_ai import PegboardCapability, PegboardToolset, run_approval
@@ -433,6 +434,39 @@ async def test_the_key_and_the_allowlist_can_come_from_the_runs_dependencies() -
     assert names(again) == [("shop__count_7",)]
     assert [ending for _, _, ending in results(refused)] == ["failed"]
     assert "shop__count_7" not in bound.shown[1].names
+
+
+@in_a_loop
+async def test_a_factory_may_choose_the_board_by_who_asks() -> None:
+    farm = FakeSource("farm", [tool_definition(f"feed_{number}", "Feeds an animal.") for number in range(40)])
+    async with board_of(farm) as ada, board_of() as bob:
+        boards = {"ada": PegboardToolset(ada), "bob": PegboardToolset(bob)}
+
+        def chosen(ctx: RunContext[User]) -> PegboardToolset:
+            return boards[ctx.deps.name]
+
+        script = ScriptedModel([search("select:farm__feed_3"), calls(("farm__feed_3", {}))])
+        agent = Agent(model_of(script), deps_type=User)
+        agent.toolset(chosen, id="pegboard", per_run_step=False)  # type: ignore[call-overload]
+        await agent.run("feed", deps=User("ada"))
+    assert names(script)[1] == ("farm__feed_3",)
+    assert farm.calls == [("feed_3", {})]
+
+
+@in_a_loop
+async def test_a_toolset_that_was_bound_to_no_run_finds_the_conversation_by_itself() -> None:
+    """As durable execution uses it, in a process that has nothing but the run's context."""
+    source = shop()
+    async with board_of(source) as board:
+
+        def context() -> RunContext[Any]:
+            return RunContext(deps=None, model=TestModel(), usage=RunUsage(), conversation_id="ada", run_id="1")
+
+        toolset = PegboardToolset(board)
+        [listed] = [tool for name, tool in (await toolset.get_tools(context())).items() if name == "search_tools"]
+        rebuilt = await toolset.get_tool_for_tool_def(listed.tool_def, context())
+        await toolset.call_tool("search_tools", {"query": "select:shop__count_7"}, context(), rebuilt)
+        assert "shop__count_7" in await PegboardToolset(board).get_tools(context())
 
 
 @in_a_loop
