@@ -200,6 +200,19 @@ async def test_a_handoff_begins_with_a_snapshot_and_is_independent_from_there_on
 
 
 @in_a_loop
+async def test_the_next_run_of_a_conversation_may_begin_with_the_sub_agent_that_had_the_last_word() -> None:
+    async with opened() as board:
+        server = PegboardServer(board, conversation="ada")
+        helper = PlayedModel(selects(22), says("here"), says("again"))
+        second = agent(server.fork("second"), helper, "second")
+        first = agent(server, PlayedModel(selects(1), calls("transfer_to_second")), "first", handoffs=[second])
+        result = await Runner.run(first, "go", run_config=QUIET)
+        assert result.last_agent is second
+        await Runner.run(result.last_agent, "go on", run_config=QUIET)
+    assert names(helper)[-1] == tool(1, 22)
+
+
+@in_a_loop
 async def test_an_agent_that_is_handed_to_with_the_same_server_goes_on_in_the_same_conversation() -> None:
     async with opened() as board:
         server = PegboardServer(board)
@@ -335,6 +348,22 @@ async def test_a_run_of_its_own_goes_on_after_an_approval_with_what_it_had_loade
     assert [name for name, _ in source.calls] == ["tool_2"]
 
 
+@in_a_loop
+async def test_after_an_approval_unlisted_calls_and_agents_as_tools_work_as_before() -> None:
+    source = forge()
+    async with opened(source) as board:
+        server = PegboardServer(board, require_approval={"forge__tool_2": "always"})
+        inner = PlayedModel(says("done"))
+        helper = agent(server, inner, "helper").as_tool("helper", "Helps.")
+        moves = [selects(2), calls("forge__tool_2"), calls("forge__tool_3"), calls("helper", input="x"), says("ok")]
+        model = PlayedModel(*moves)
+        asking = agent(server, model, tools=[helper])
+        config = server.run_config(QUIET)
+        await approved(config, await Runner.run(asking, "go", run_config=config), asking)
+    assert "forge__tool_3 was not on your list of tools. Loaded" in model.outputs[2]
+    assert names(inner) == [tool(2, 3)]
+
+
 @pytest.mark.parametrize(
     ("policy", "asked"),
     [
@@ -403,12 +432,14 @@ async def test_a_tool_of_a_server_that_was_never_asked_is_not_called_before_some
     assert [name for name, _ in source.calls] == ["delete_repository"]
 
 
-@pytest.mark.parametrize("way", ["handoff", "tool"])
+@pytest.mark.parametrize(("way", "by_way_of"), [("handoff", "memory"), ("handoff", "json"), ("tool", "memory")])
 @in_a_loop
-async def test_a_sub_agent_can_be_paused_for_an_approval_and_goes_on_with_what_it_had_loaded(way: str) -> None:
+async def test_a_sub_agent_can_be_paused_for_an_approval_and_goes_on_with_what_it_had_loaded(
+    way: str, by_way_of: str
+) -> None:
     source = forge()
     async with opened(source, calls={"approve": ["*delete*"]}, approve=run_approval) as board:
-        server = PegboardServer(board)
+        server = PegboardServer(board, conversation="ada" if by_way_of == "json" else None)
         child = server.fork("helper")
         inner = PlayedModel(selects(5), calls("forge__delete_repository"), says("deleted"))
         helper = agent(child, child.model(inner), "helper")
@@ -420,7 +451,7 @@ async def test_a_sub_agent_can_be_paused_for_an_approval_and_goes_on_with_what_i
         paused = await Runner.run(outer, "go", run_config=QUIET)
         assert [each.tool_name for each in paused.interruptions] == ["forge__delete_repository"]
         assert source.calls == []
-        result = await approved(QUIET, paused, outer)
+        result = await approved(QUIET, paused, outer, by_way_of=by_way_of)
     assert result.final_output == "deleted"
     assert names(inner)[-1] == (*tool(1, 5), "forge__delete_repository")
     assert [name for name, _ in source.calls] == ["delete_repository"]

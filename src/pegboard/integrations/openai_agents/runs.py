@@ -13,11 +13,13 @@ from typing import Any, NamedTuple
 from uuid import uuid4
 from weakref import WeakValueDictionary
 
+import msgspec
 from agents import AgentBase, RunContextWrapper
 from agents.mcp import MCPServer
 from agents.tool_context import ToolContext
 
 from pegboard.board import Chat, Pegboard
+from pegboard.board.state import names_of
 from pegboard.errors import ToolNotFound
 from pegboard.invoke.policy import may_know
 from pegboard.invoke.resolve import resolve
@@ -103,11 +105,16 @@ class Runs:
         if context is None:
             self._alone = self._alone or self._noted(Run(self, self._begun(None), None))
             return self._alone
-        # On the context itself: the framework copies it, with all it carries, when it takes up a paused run again.
-        kept: dict[int, Run] = vars(context).setdefault(_KEPT, {})
-        if id(self) not in kept:
-            kept[id(self)] = self._noted(Run(self, self._begun(context), context.usage))
-        return kept[id(self)]
+        if (run := self.begun(context)) is None:
+            run = self._noted(Run(self, self._begun(context), context.usage))
+            # On the context itself: the framework copies it, with all it carries, when it takes up a paused run again.
+            vars(context).setdefault(_KEPT, {})[id(self)] = run
+        return run
+
+    def begun(self, context: Context | None) -> Run | None:
+        """This run's part, if it has begun."""
+        kept: dict[int, Run] = vars(context).get(_KEPT, {}) if context is not None else {}
+        return kept.get(id(self))
 
     def called(self, meta: dict[str, Any] | None) -> Run:
         """The run from which this call comes."""
@@ -162,8 +169,26 @@ class ForkedRuns(Runs):
     def _begun(self, context: Context | None) -> Chat:
         if (outer := self.around(context)) is not None:
             return outer.chat.fork(_nested(self._name, context))
-        parent = self._parent.around(context) or self._parent.of(context)
-        return parent.chat.fork(_nested(self._name, context), inherit=self._inherit, allow=self._only)
+        name = _nested(self._name, context)
+        parent = self._parent.around(context) or self._parent.begun(context)
+        if parent is None:
+            # Nobody handed over in this run: it begins with the sub-agent, or was taken up in another process.
+            parent = self._parent.of(context)
+            if (before := self._before(parent.chat, name)) is not None:
+                return before
+        return parent.chat.fork(name, inherit=self._inherit, allow=self._only)
+
+    def _before(self, parent: Chat, name: str) -> Chat | None:
+        """The sub-agent's conversation as it was left, if it had loaded anything."""
+        fork = msgspec.structs.replace(
+            parent.caller,
+            conversation=f"{parent.key}/{name}",
+            within=parent.caller.lists,
+            allow=None if self._only is None else tuple(self._only),
+        )
+        chat = Chat(self.board, fork)
+        chat.surface()  # fetches what the store has
+        return chat if names_of(chat.state()) else None
 
 
 def _nested(name: str, context: Context | None) -> str:
@@ -179,6 +204,7 @@ def key_of(conversation: Any) -> str:
 def enter(run: Run, turn: Turn) -> None:
     """It is this agent's turn in this run."""
     run.turn = turn
+    run.usage = turn.context.usage  # another one when a paused run goes on
     same = (each for each in _turns.get() if each.usage is run.usage and each.runs is not run.runs)
     _turns.set((run, *same))
 
