@@ -178,6 +178,8 @@ def test_the_list_says_what_there_is_and_what_is_wrong(tmp_path: Path) -> None:
     assert (skill["name"], skill["tools"], skill["unknown"]) == ("marathon", ["units__convert"], ["units__convrt"])
     assert skill["root"] == str(tmp_path / "skills")
     assert len(found["problems"]) == 1
+    [denied] = shell.json("--set", 'tools.deny=["units__convert"]', "skills")["skills"]
+    assert (denied["tools"], denied["unknown"]) == ([], ["units__convert", "units__convrt"])
 
 
 def test_one_skill_and_one_file_are_shown(shell: Shell) -> None:

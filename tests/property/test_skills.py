@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pegboard.errors import SkillUnreadable
-from pegboard.platform_tools.skill_text import index_text
+from pegboard.platform_tools.skill_index import index_text
 from pegboard.skills.parse import LONGEST_DESCRIPTION, LONGEST_NAME, Header, Malformed, header_in, header_of
 from pegboard.skills.read import further_files, read_text
 from pegboard.skills.source import Skill

@@ -1,7 +1,7 @@
 """The library behind the desk: the skills there are, the index a model is shown of them, and the ones that fit.
 
 What is shown is decided once for each version of the skills and stays the same until one of them changes, whatever is
-loaded meanwhile. The disk is looked at by a thread. Above: `desk`. Below: `skills.source`, `skill_text`.
+loaded meanwhile. The disk is looked at by a thread. Above: `desk`. Below: `skills.source`, `skill_index`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pegboard.config.model import Config
 from pegboard.errors import StoreError
 from pegboard.platform_tools.definitions import load_skill
-from pegboard.platform_tools.skill_text import all_fit, index_text
+from pegboard.platform_tools.skill_index import all_fit, index_text
 from pegboard.skills.source import Skill, Skills, SkillSource
 from pegboard.surface.tokens import WORD_PIECES
 from pegboard.types import Json

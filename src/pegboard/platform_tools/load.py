@@ -12,7 +12,8 @@ from collections.abc import Callable, Sequence
 from pegboard.catalog.catalog import Catalog
 from pegboard.platform_tools.definitions import LOAD
 from pegboard.platform_tools.search import truth_about
-from pegboard.platform_tools.skill_text import declared, loaded_text, missing_text, tools_text
+from pegboard.platform_tools.skill_text import Declared, declared, loaded_text, missing_text, tools_text
+from pegboard.skills.read import Listing
 from pegboard.skills.source import Skill
 from pegboard.surface.activation import Change
 from pegboard.surface.compose import Surface
@@ -34,8 +35,12 @@ async def read_skill(
     activate: Callable[[Sequence[str]], Change],
 ) -> tuple[str, tuple[str, ...]]:
     """What the skill says, and which of its tools this caller has; they count as loaded from now on."""
-    body, files = await asyncio.to_thread(lambda: (skill.body(), skill.files()))
-    tools = declared(skill, catalog, surface.permitted, bound=bool(caller.lists))
+
+    def read() -> tuple[str, Listing, Declared]:
+        # In a thread too: a pattern is held against every tool there is.
+        return skill.body(), skill.files(), declared(skill, catalog, surface.permitted, bound=bool(caller.lists))
+
+    body, files, tools = await asyncio.to_thread(read)
     change = activate(tools.found)
     deferring = surface.verdict.deferring
     facts = [tools_text(tools.found, surface.permitted, call, shown=not deferring)]

@@ -1,6 +1,6 @@
-"""Skills in words: the index that a model is shown, and what it is told when it loads one.
+"""Skills in words: what a search says of those that fit, and what is told of one that is loaded.
 
-Pure. Above: `library`, `desk`. Below: `surface.render`, the skills.
+Pure. Above: `load`, `desk`, the command line. Below: `surface.render`, the skills.
 """
 
 from __future__ import annotations
@@ -20,8 +20,6 @@ from pegboard.surface.render import rendered, summary
 from pegboard.surface.visible import one_line
 from pegboard.types import Tool
 
-LENGTHS = (1024, 240, 120)
-"""Characters of a description that are shown: the first of these at which all fit, else the last."""
 _LONGEST_FOUND = 160
 _SIGNED = 8
 """Tools that are shown with how to call them; of the others the names."""
@@ -49,43 +47,6 @@ class Declared(msgspec.Struct, frozen=True):
     missing: tuple[Missing, ...] = ()
 
 
-def index_text(skills: Sequence[Skill], used: Mapping[str, float], budget: int, count: Callable[[str], int]) -> str:
-    """Every skill by name; descriptions within so many tokens, to those used last first.
-
-    The order is that of the names, so that as long as all descriptions fit nothing depends on what was used when.
-    """
-    shown: dict[str, str] = {}
-    for longest in LENGTHS:
-        shown = _described(skills, used, budget, count, longest)
-        if len(shown) == len(skills):
-            break
-    rows = [f"\n- {skill.name}: {shown[skill.name]}" for skill in skills if skill.name in shown]
-    bare = ", ".join(skill.name for skill in skills if skill.name not in shown)
-    if not rows:
-        return f" {bare}."
-    return "".join(rows) + (f"\n- Also: {bare}" if bare else "")
-
-
-def all_fit(skills: Sequence[Skill], budget: int, count: Callable[[str], int]) -> bool:
-    """Whether every description is shown, so that it does not matter which skills were used last."""
-    return len(_described(skills, {}, budget, count, LENGTHS[-1])) == len(skills)
-
-
-def _described(
-    skills: Sequence[Skill], used: Mapping[str, float], budget: int, count: Callable[[str], int], longest: int
-) -> dict[str, str]:
-    """The descriptions there is room for; once one does not fit, none that was used less lately gets its place."""
-    shown: dict[str, str] = {}
-    left = budget
-    for skill in sorted(skills, key=lambda each: (-used.get(each.name, 0.0), each.name)):
-        text = one_line(skill.description, longest)
-        left -= count(text)
-        if left < 0:
-            break
-        shown[skill.name] = text
-    return shown
-
-
 def found_text(skills: Sequence[Skill], load: str) -> str:
     """What a search's answer says of skills that fit."""
     rows = [
@@ -100,6 +61,9 @@ def declared(skill: Skill, catalog: Catalog, permitted: Mapping[str, Tool], *, b
     found: dict[str, None] = {}
     missing: list[Missing] = []
     for name in skill.tools:
+        if len(missing) >= _MOST_MISSING and name not in permitted:
+            missing.append(Missing(name))  # near misses are looked for among all tools: for a few names, not for all
+            continue
         names = _matching(name, permitted) if _GLOB.intersection(name) else _named(name, catalog, permitted)
         if isinstance(names, Missing):
             missing.append(names if not bound else msgspec.structs.replace(names, unasked=False))

@@ -27,7 +27,7 @@ _OPENING = re.compile(rb"(?:\xef\xbb\xbf)?---[ \t]*\r?\n")
 _NAME = re.compile(r"[^\W_](?:[\w.-]*\w)?")
 _BETWEEN = re.compile(r"[,\s]+")
 # `description: Use when: …` is no YAML, and is what people write.
-_PLAIN_LINE = re.compile(r"^([A-Za-z][\w-]*):[ \t]+([^\s\"'\[{|>&*!%@`#].*?)[ \t]*$", re.MULTILINE)
+_PLAIN_LINE = re.compile(r"^([A-Za-z][\w-]*):[ \t]+([^\s\"'\[{|>&*!%@`#].*)$", re.MULTILINE)
 
 
 class Malformed(Exception):
@@ -98,7 +98,7 @@ def _table(text: str, remarks: list[str]) -> dict[Any, Any]:
 
 
 def _with_quotes(line: re.Match[str]) -> str:
-    value = line[2]
+    value = line[2].rstrip()
     if ": " not in value and not value.endswith(":"):
         return line[0]
     return f"{line[1]}: {msgspec.json.encode(value).decode()}"
