@@ -40,6 +40,7 @@ def board_of(folder: Path, *sources: FakeSource, process: bool = False, **surfac
     servers = {"plain": {"command": sys.executable, "args": [str(PLAIN), "--tools", "20"]}} if process else {}
     settings = {
         "surface": {"mode": "on", **surface},
+        "search": {"embedder": "none"},
         "store": {"cache_dir": str(folder / "cache"), "state_dir": str(folder / "state")},
     }
     return Pegboard(servers=servers, sources=sources, settings=settings)

@@ -330,3 +330,38 @@ async def test_a_schema_that_the_api_would_refuse_does_not_spoil_the_request(tmp
         await board.refresh()
         assert await OnMessages(fake, board.conversation("u")).say("go") == "ok"
     assert source.calls == [("list", {"name": "x"})]
+
+
+@in_a_loop
+async def test_what_your_code_loads_meanwhile_changes_no_prefix_and_is_shown_after_compaction(tmp_path: Path) -> None:
+    fake = FakeLLM([])
+    async with board_of(tmp_path, hub(20)) as board:
+        await board.refresh()
+        one = OnMessages(fake, board.conversation("u"))
+        await one.tools.chat.search("select:hub__rename_invoice_0")
+        await one.say("go")
+        await one.tools.chat.search("select:hub__create_invoice_0")
+        await one.say("go on")
+        one.tools.compacted(one.history)
+        await one.say("and on")
+    sent = [names(each, deferred=False) for each in fake.requests]
+    assert sent[0] == sent[1] == ["search_tools", "read_result", "hub__rename_invoice_0"]
+    assert sent[2] == [*sent[0], "hub__create_invoice_0"]
+
+
+@in_a_loop
+async def test_a_reference_by_another_name_than_the_public_one_is_answered_for(tmp_path: Path) -> None:
+    bare = {"type": "tool_reference", "tool_name": "create_invoice_0"}
+    fake = FakeLLM([call("create_invoice_0", id=1), Move(text="ok")])
+    source = hub(20)
+    async with board_of(tmp_path, source) as board:
+        await board.refresh()
+        one = OnMessages(fake, board.conversation("u"))
+        one.history = [
+            {"role": "user", "content": "go"},
+            {"role": "assistant", "content": [{"type": "tool_use", "id": "1", "name": "search_tools", "input": {}}]},
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "1", "content": [bare]}]},
+        ]
+        assert await one.say("go on", reads=True) == "ok"
+    assert names(fake.requests[0], deferred=True) == ["create_invoice_0"]
+    assert source.calls == [("create_invoice_0", {"id": 1})]

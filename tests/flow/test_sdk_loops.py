@@ -26,6 +26,9 @@ WAYS: dict[str, tuple[Any, str, Any]] = {
 NATIVE = ("messages", "messages-called", "responses", "responses-called")
 BRIDGED = ("messages-old-called", "responses-old-called", "completions")
 every_way = pytest.mark.parametrize("way", WAYS)
+each_wire = pytest.mark.parametrize(
+    "way", ["messages", "messages-old", "responses", "responses-old-called", "completions"]
+)
 
 
 def by_name(way: str, name: str, /, **arguments: Any) -> Move:
@@ -39,14 +42,23 @@ def agent(way: str, fake: FakeLLM, board: Any, key: str = "u", **more: Any) -> A
 
 
 @every_way
-@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 @in_a_loop
-async def test_a_tool_is_found_and_called(tmp_path: Path, way: str, *, stream: bool) -> None:
+async def test_a_tool_is_found_and_called(tmp_path: Path, way: str) -> None:
+    await _find_and_call(tmp_path, way, stream=False)
+
+
+@each_wire
+@in_a_loop
+async def test_a_tool_is_found_and_called_in_streams(tmp_path: Path, way: str) -> None:
+    await _find_and_call(tmp_path, way, stream=True)
+
+
+async def _find_and_call(folder: Path, way: str, *, stream: bool) -> None:
     source = hub()
     fake = FakeLLM(
         [search("archive a camera of shelf 3"), by_name(way, "hub__archive_camera_3", id=7), Move(text="ok")]
     )
-    async with board_of(tmp_path, source) as board:
+    async with board_of(folder, source) as board:
         await board.refresh()
         one = agent(way, fake, board, stream=stream)
         assert await one.say("archive it") == "ok"
@@ -56,7 +68,7 @@ async def test_a_tool_is_found_and_called(tmp_path: Path, way: str, *, stream: b
     assert ("hub__archive_camera_3" in last) == (way not in BRIDGED)
 
 
-@every_way
+@each_wire
 @in_a_loop
 async def test_a_tool_is_called_without_a_search_and_unknown_names_get_near_misses(tmp_path: Path, way: str) -> None:
     source = hub()
@@ -71,7 +83,7 @@ async def test_a_tool_is_called_without_a_search_and_unknown_names_get_near_miss
     assert source.calls == [("share_budget_1", {"id": 2})]
 
 
-@every_way
+@each_wire
 @in_a_loop
 async def test_calls_made_at_once_are_answered_in_their_order(tmp_path: Path, way: str) -> None:
     names = [f"hub__count_{thing}_0" for thing in ("ticket", "parcel", "sensor")]
@@ -99,7 +111,7 @@ async def test_the_cached_prefix_grows_and_never_breaks(tmp_path: Path, way: str
     assert [seen.reading.shared for seen in fake.requests[1:]] == sizes[:-1]
 
 
-@every_way
+@each_wire
 @in_a_loop
 async def test_without_a_search_everything_is_on_the_list_and_below_the_threshold_too(tmp_path: Path, way: str) -> None:
     kind, model, reveal = WAYS[way]
@@ -119,7 +131,7 @@ async def test_without_a_search_everything_is_on_the_list_and_below_the_threshol
         )
 
 
-@every_way
+@each_wire
 @in_a_loop
 async def test_no_tools_at_all_are_no_tools_argument(tmp_path: Path, way: str) -> None:
     async with board_of(tmp_path, mode="auto") as board:
@@ -129,7 +141,7 @@ async def test_no_tools_at_all_are_no_tools_argument(tmp_path: Path, way: str) -
         assert "tools" not in fake.requests[0].body
 
 
-@every_way
+@each_wire
 @in_a_loop
 async def test_pinned_tools_are_always_there_and_a_model_that_never_searches_uses_them(
     tmp_path: Path, way: str
@@ -144,7 +156,7 @@ async def test_pinned_tools_are_always_there_and_a_model_that_never_searches_use
     assert "hub (500" in str(fake.requests[0].body["tools"])
 
 
-@every_way
+@each_wire
 @in_a_loop
 async def test_a_sub_agent_inherits_a_snapshot_searches_for_itself_and_cannot_widen_its_list(
     tmp_path: Path, way: str
@@ -173,7 +185,7 @@ async def test_a_sub_agent_inherits_a_snapshot_searches_for_itself_and_cannot_wi
     assert ("export_recipe_4", {"id": 2}) in source.calls
 
 
-@every_way
+@each_wire
 @in_a_loop
 async def test_what_a_history_used_is_loaded_again_from_the_history_alone(tmp_path: Path, way: str) -> None:
     moves = [search("count ticket of shelf 2", limit=1), by_name(way, "hub__count_ticket_2", id=1),

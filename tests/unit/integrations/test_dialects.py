@@ -172,6 +172,9 @@ def test_one_cache_marker_is_left_on_the_last_resident_and_lasts_longest() -> No
     marked = messages.with_marker(tools, {"type": "ephemeral", "ttl": "5m"})
     assert [each.get("cache_control") for each in marked] == [None, hour, None]
     assert tools[0]["cache_control"] is hour
+    assert (
+        messages.with_marker([{"name": "a", "cache_control": {"type": "ephemeral"}}], hour)[0]["cache_control"] == hour
+    )
     assert messages.with_marker([{"name": "a"}]) == [{"name": "a"}]
 
 
