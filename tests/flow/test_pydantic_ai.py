@@ -15,7 +15,6 @@ from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults, RunCon
 from pydantic_ai.capabilities import HandleDeferredToolCalls
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.messages import BinaryContent, ModelMessage, ModelMessagesTypeAdapter, ModelRequest, ToolReturnPart
-from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.models.test import TestModel
 from pydantic_ai.tools import Tool, ToolDenied
 from pydantic_ai.usage import RunUsage
@@ -317,10 +316,6 @@ async def test_the_guidance_is_in_the_instructions_and_the_same_in_every_request
     assert silent.shown[0].system == ""
 
 
-@pytest.mark.skipif(
-    "introduced_tool_names" not in ModelRequestParameters.__dataclass_fields__,
-    reason="this version of the framework puts every newcomer on the list",
-)
 @in_a_loop
 async def test_where_a_model_takes_tools_in_the_conversation_the_list_is_never_touched() -> None:
     async with board_of() as board:
