@@ -686,6 +686,26 @@ async def test_a_sub_agent_begins_with_what_is_loaded_and_goes_its_own_way(inher
 
 
 @in_a_loop
+async def test_what_a_sub_agent_loads_is_not_kept_as_its_parents() -> None:
+    async with board_of() as board:
+        options: Any = {"state": "messages", "conversation": "ada"}
+        tools = PegboardCapability(board, **options)
+        researcher = Agent(model_of(ScriptedModel([calls("shop__count_2")])), deps_type=object)
+        script = ScriptedModel([calls("shop__count_1"), calls(("delegate", {}))])
+        agent = Agent(model_of(script), capabilities=[tools], deps_type=object)
+
+        @agent.tool
+        async def delegate(ctx: RunContext[object]) -> str:
+            """Has somebody look it up."""
+            return (await researcher.run("look it up", capabilities=[tools.fork(ctx, "researcher")])).output
+
+        await agent.run("count")
+        after = ScriptedModel()
+        await agent_of(after, board, **options).run("again")  # without any messages: what was kept counts
+    assert names(after) == [("shop__count_1",)]
+
+
+@in_a_loop
 async def test_a_fork_takes_the_place_of_the_board_that_the_sub_agent_has_anyway() -> None:
     async with board_of() as board:
         tools = PegboardCapability(board)

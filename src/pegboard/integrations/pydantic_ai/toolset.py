@@ -105,7 +105,9 @@ class PegboardToolset(AbstractToolset[Any]):
 
         `inherit=False` begins with nothing. `allow` narrows what the sub-agent may use; it never widens it.
         """
-        return self._within(self.chat(ctx).fork(name, inherit=inherit, allow=allow))
+        child = self._within(self.chat(ctx).fork(name, inherit=inherit, allow=allow))
+        child._in_messages = False  # what a sub-agent loads must not be kept as its parent's
+        return child
 
     # ── what the framework asks ──────────────────────────────────────────────────────────────────────────────────
 
