@@ -359,7 +359,7 @@ async def test_an_agent_without_our_server_gets_none_of_our_tools_from_a_wrapped
     async with opened(source) as board:
         server = PegboardServer(board)
         stranger = Agent("stranger", model=server.model(PlayedModel(calls("forge__tool_1"))))
-        first = PlayedModel(calls("transfer_to_stranger"))
+        first = PlayedModel(finds("open an issue"), calls("transfer_to_stranger"))
         with pytest.raises(ModelBehaviorError, match="not found in agent stranger"):
             await Runner.run(agent(server, server.model(first), handoffs=[stranger]), "go", run_config=QUIET)
     assert source.calls == []

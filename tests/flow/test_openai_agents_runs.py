@@ -14,10 +14,12 @@ from agents import Agent, RunConfig, Runner, RunState, SQLiteSession, function_t
 
 from pegboard import Pegboard
 from pegboard.integrations.openai_agents import PegboardServer, run_approval
+from pegboard.integrations.openai_agents.runs import UNKNOWN
 from pegboard.testing import Move, Shown
 from tests.flow.openai_agents_board import OWN, agent, forge, names, opened
 from tests.flow.openai_agents_model import QUIET, PlayedModel, calls, says
 from tests.loops import in_a_loop
+from tests.servers import plain_command
 
 
 def selects(*numbers: int) -> Move:
@@ -415,21 +417,46 @@ async def test_a_call_under_another_name_than_the_lists_is_not_a_way_around_appr
     assert [each for each, _ in source.calls] == ["delete_repository"]
 
 
-@pytest.mark.parametrize(
-    "call", [calls("forge__delete_repository"), calls("call_tool", name="forge__delete_repository")]
-)
+@pytest.mark.parametrize(("policy", "asked"), [("always", True), ("never", False)])
 @in_a_loop
-async def test_a_tool_of_a_server_that_was_never_asked_is_not_called_before_somebody_was(call: Move) -> None:
-    source = forge()
-    settings = {"surface": {"mode": "on"}, "record": {"enabled": False}, "calls": {"approve": ["*delete*"]}}
-    async with Pegboard(sources=[source], settings=settings, approve=run_approval) as board:
-        server = PegboardServer(board)
-        model = PlayedModel(call, calls("forge__delete_repository"), says("ok"))
+async def test_a_name_that_nobody_knows_yet_may_be_that_of_a_tool_that_needs_approval(policy: str, asked: bool) -> None:
+    async with opened() as board:
+        server = PegboardServer(board, reveal="called", require_approval={"forge__not_listed_yet": policy})
+        model = PlayedModel(calls("call_tool", name="not-listed-yet"), says("ok"))
+        result = await Runner.run(agent(server, model), "go", run_config=QUIET)
+    assert bool(result.interruptions) is asked
+
+
+ECHO = {"text": "hello"}
+
+
+@pytest.mark.parametrize("call", [calls("far__echo", **ECHO), calls("call_tool", name="far__echo", arguments=ECHO)])
+@pytest.mark.parametrize("policy", [None, {"far__echo": "always"}], ids=["board", "server"])
+@in_a_loop
+async def test_a_tool_of_a_server_that_was_never_asked_is_not_called_before_somebody_was(
+    call: Move, policy: Any, tmp_path: Path
+) -> None:
+    log = tmp_path / "log"
+    program, *rest = plain_command("--log", str(log))
+    settings = {
+        "surface": {"mode": "on"},
+        "store": {"cache_dir": str(tmp_path), "state_dir": str(tmp_path)},
+        "gateway": {"background_refresh": False},
+        "calls": {} if policy else {"approve": ["*echo"]},
+    }
+    servers = {"far": {"command": program, "args": rest}}
+    async with Pegboard(servers=servers, settings=settings, approve=run_approval) as board:
+        assert not board.catalog.tools
+        server = PegboardServer(board, require_approval=policy)
+        model = PlayedModel(call, calls("far__echo", **ECHO), says("ok"))
         asking = agent(server, server.model(model))
-        paused = await Runner.run(asking, "go", run_config=QUIET)
-        assert source.calls == []
-        await approved(QUIET, paused, asking)
-    assert [name for name, _ in source.calls] == ["delete_repository"]
+        result = await Runner.run(asking, "go", run_config=QUIET)
+        assert not log.exists() or "tools/call" not in log.read_text()
+        assert [each.tool_name for each in result.interruptions] == ["far__echo"]
+        while result.interruptions:
+            result = await approved(QUIET, result, asking)
+    assert result.final_output == "ok"
+    assert "tools/call echo" in log.read_text()
 
 
 @pytest.mark.parametrize(("way", "by_way_of"), [("handoff", "memory"), ("handoff", "json"), ("tool", "memory")])
@@ -470,11 +497,17 @@ async def test_without_run_approval_the_board_refuses_what_nobody_told_it_was_ap
 
 
 @in_a_loop
-async def test_a_call_from_outside_a_run_is_never_approved() -> None:
+async def test_a_call_is_approved_only_if_the_framework_could_ask_about_it() -> None:
     source = forge()
     async with opened(source, calls={"approve": ["*delete*"]}, approve=run_approval) as board:
         refused = await board.conversation("ada").call("forge__delete_repository")
         assert refused.is_error
         direct = await PegboardServer(board).call_tool("forge__delete_repository", {})
         assert direct.model_dump()["is_error"]
-    assert source.calls == []
+        server = PegboardServer(board)
+        mark = (await server.list_tools())[0].meta or {}
+        too_early = await server.call_tool("forge__delete_repository", {}, meta={**mark, UNKNOWN: True})
+        assert too_early.model_dump()["is_error"]
+        assert source.calls == []
+        await server.call_tool("forge__delete_repository", {}, meta=mark)
+        assert len(source.calls) == 1

@@ -20,6 +20,7 @@ from agents.tool_context import ToolContext
 
 from pegboard.board import Chat, Pegboard
 from pegboard.board.state import names_of
+from pegboard.catalog.naming import split
 from pegboard.errors import ToolNotFound
 from pegboard.invoke.policy import may_know
 from pegboard.invoke.resolve import resolve
@@ -55,17 +56,21 @@ class Run:
 
     async def meant(self, name: str) -> Tool:
         """The tool that a call takes this name for, spelt as models spell; raises ToolNotFound with what is near."""
-
-        async def find(spelling: str) -> Tool:
-            return self.runs.board.catalog.find(spelling)
-
         try:
-            tool = await resolve(name, find)
+            tool = await resolve(name, self._find)
         except ToolNotFound as error:
             raise ToolNotFound(name, may_know(self.chat.caller, error.nearest)) from None
         if self.chat.knows(tool.public_name) is None:
             raise ToolNotFound(name)
         return tool
+
+    async def _find(self, name: str) -> Tool:
+        board = self.runs.board
+        prefix, _ = split(name)
+        for entry in board.catalog.servers.values():
+            if entry.listed is None and entry.usable and prefix in (entry.prefix, entry.name):
+                await board.refresh(entry.name)  # as the call itself would: nobody knows its tools yet
+        return board.catalog.find(name)
 
     async def known(self, name: str) -> Tool | None:
         """The same, or nothing."""
