@@ -365,3 +365,17 @@ async def test_a_reference_by_another_name_than_the_public_one_is_answered_for(t
         assert await one.say("go on", reads=True) == "ok"
     assert names(fake.requests[0], deferred=True) == ["create_invoice_0"]
     assert source.calls == [("create_invoice_0", {"id": 1})]
+
+
+@in_a_loop
+async def test_what_a_search_says_besides_what_it_found_is_told(tmp_path: Path) -> None:
+    fake = FakeLLM([search("select:hub__create_invoice_0,no_such_tool"), Move(text="ok")])
+    async with board_of(tmp_path, hub(20), max_active=1) as board:
+        await board.refresh()
+        one = OnMessages(fake, board.conversation("u"))
+        await one.tools.chat.search("select:hub__delete_invoice_0")
+        await one.say("go")
+        found, note = one.history[2]["content"][0]["content"]
+    assert found == {"type": "tool_reference", "tool_name": "hub__create_invoice_0"}
+    assert note["text"].startswith("No tool is named: no_such_tool")
+    assert "Unloaded" not in note["text"]

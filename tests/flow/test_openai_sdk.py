@@ -247,3 +247,12 @@ def test_code_that_is_not_async_uses_the_same_tools(tmp_path: Path) -> None:
         items += [*response.output, *(board.wait(tools.results(response)) or [])]
         assert items[-1]["output"] == "hello Ada"
         assert client.responses.create(model="gpt-5.5", input=items, **tools.tools("gpt-5.5")).output_text == "ok"
+
+
+@in_a_loop
+async def test_a_search_with_arguments_that_do_not_fit_is_made_with_its_query(tmp_path: Path) -> None:
+    fake = FakeLLM([search("select:hub__create_invoice_0", limit="as many as there are"), Move(text="ok")])
+    async with board_of(tmp_path, hub(20)) as board:
+        await board.refresh()
+        await OnResponses(fake, board.conversation("u")).say("go")
+    assert "hub__create_invoice_0" in fake.model.shown[-1].names

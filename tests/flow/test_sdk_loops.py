@@ -113,6 +113,25 @@ async def test_the_cached_prefix_grows_and_never_breaks(tmp_path: Path, way: str
 
 @each_wire
 @in_a_loop
+async def test_a_catalog_that_grows_meanwhile_does_not_change_the_prefix(tmp_path: Path, way: str) -> None:
+    source = hub(20)
+    async with board_of(tmp_path, source) as board:
+        await board.refresh()
+        fake = FakeLLM(
+            [Move(text="a"), search("select:hub__create_ticket_0"), by_name(way, "hub__create_ticket_0", id=1)]
+        )
+        one = agent(way, fake, board)
+        await one.say("go")
+        source.tools = hub(40).tools
+        await board.refresh()
+        await one.say("go on")
+    first, *rest = [seen.body["tools"] for seen in fake.requests]
+    assert all(tools[: len(first)] == first for tools in rest)
+    assert source.calls == [("create_ticket_0", {"id": 1})]
+
+
+@each_wire
+@in_a_loop
 async def test_without_a_search_everything_is_on_the_list_and_below_the_threshold_too(tmp_path: Path, way: str) -> None:
     kind, model, reveal = WAYS[way]
     async with board_of(tmp_path, hub(30)) as board:

@@ -15,7 +15,7 @@ from pegboard.integrations.dialects import messages as wire
 from pegboard.integrations.dialects.mend_messages import mended
 from pegboard.integrations.dialects.models import messages_defers
 from pegboard.integrations.dialects.plain import Call, plain
-from pegboard.integrations.dialects.turn import Rebuilt, answered, checked, rebuilt, without_trace
+from pegboard.integrations.dialects.turn import Rebuilt, answered, beside, checked, rebuilt, steady, without_trace
 from pegboard.integrations.dialects.uses import CALLS, OWN
 from pegboard.platform_tools.definitions import SEARCH
 from pegboard.surface.compose import Reason, Surface
@@ -55,6 +55,8 @@ class AnthropicTools:
         self._own_names = frozenset(str(each["name"]) for each in self._own if "name" in each)
         self._forced, self._native, self._cache = native, native is not False, cache
         self._surface: Surface | None = None
+        self._kept: dict[str, Json] = {}
+        """Pegboard's own tools, as they were first sent."""
         self._traced: frozenset[str] | None = None
         """Tools that the history speaks of, as far as it was shown to us."""
         self._carried: tuple[str, ...] | None = None
@@ -108,7 +110,7 @@ class AnthropicTools:
 
     def compacted(self, messages: Sequence[Any]) -> None:
         """From here on the history is this one: what is loaded and not to be seen in it goes on the list."""
-        self._referenced, self._carried = {}, None
+        self._referenced, self._kept, self._carried = {}, {}, None
         self._refer(wire.references(messages))
         self._traced = frozenset(wire.uses(messages))
 
@@ -134,7 +136,8 @@ class AnthropicTools:
         if call.name == SEARCH and result.found:
             here = [name for name in result.found if self._is_listed(name)]
             new = [name for name in result.found if name not in here]
-            return wire.found(call, new, f"Already among your tools: {', '.join(here)}." if here else "")
+            notes = [f"Already among your tools: {', '.join(here)}."] if here else []
+            return wire.found(call, new, "\n\n".join([*notes, *filter(None, [beside(result.text)])]))
         # Called without a search: from here on the model has its definition too.
         tool = None if call.name in OWN or self._is_listed(call.name) else self.chat.knows(call.name)
         return wire.result(call, result, tool.public_name if tool and tool.public_name not in self._referenced else "")
@@ -153,7 +156,7 @@ class AnthropicTools:
 
     def _listed(self, surface: Surface) -> list[Json]:
         """Pegboard's part of the list: what is resident, then what the history refers to."""
-        shown = [each for each in surface.definitions if each["name"] not in self._own_names]
+        shown = [each for each in steady(surface, self._kept) if each["name"] not in self._own_names]
         if not self._native:
             return [wire.tool(each) for each in shown]
         resident = [wire.tool(each) for each in shown if self._stays(str(each["name"]), surface)]

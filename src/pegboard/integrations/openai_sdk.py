@@ -14,7 +14,7 @@ from pegboard.integrations import needs
 from pegboard.integrations.dialects import completions, responses
 from pegboard.integrations.dialects.models import responses_searches
 from pegboard.integrations.dialects.plain import Call, plain
-from pegboard.integrations.dialects.turn import Rebuilt, answered, checked, rebuilt, without_trace
+from pegboard.integrations.dialects.turn import Rebuilt, answered, checked, rebuilt, steady, without_trace
 from pegboard.integrations.dialects.uses import CALLS
 from pegboard.platform_tools.definitions import SEARCH
 from pegboard.surface.compose import Reason, Surface
@@ -64,6 +64,8 @@ class ResponsesTools:
         self._own_names = frozenset(str(each["name"]) for each in self._own if "name" in each)
         self._forced, self._native, self._longest = native, native is not False, longest
         self._surface: Surface | None = None
+        self._kept: dict[str, Json] = {}
+        """Pegboard's own tools, as they were first sent."""
         self._traced: frozenset[str] | None = None
         """Tools that the history speaks of, as far as it was shown to us."""
         self._carried: tuple[str, ...] | None = None
@@ -105,7 +107,7 @@ class ResponsesTools:
 
     def compacted(self, items: Sequence[Any]) -> None:
         """From here on the history is this one: what is loaded and not to be seen in it goes on the list."""
-        self._traced, self._carried = frozenset(responses.uses(items)), None
+        self._traced, self._carried, self._kept = frozenset(responses.uses(items)), None, {}
 
     def fork(
         self,
@@ -125,13 +127,20 @@ class ResponsesTools:
 
     async def _answer(self, call: Call) -> Json:
         if call.is_search:
-            result = None if call.problem else await self.chat.call(SEARCH, call.arguments)
-            names = [name for name in (result.found if result else ()) if not self._is_listed(name)]
+            names = [name for name in await self._search(call) if not self._is_listed(name)]
             found = [each for each in map(self.chat.definition, names) if each]
             return responses.found(call, [self._tool(each, deferred=True) for each in found])
         if call.problem:
             return responses.failure(call, call.problem)
         return responses.result(call, await self.chat.call(call.name, call.arguments))
+
+    async def _search(self, call: Call) -> Sequence[str]:
+        """What was found. The wire has no words for what is wrong with a search: then its query alone is looked for."""
+        result = await self.chat.call(SEARCH, call.arguments)
+        query = call.arguments.get("query") if isinstance(call.arguments, dict) else call.arguments
+        if result.is_error and isinstance(query, str):
+            result = await self.chat.search(query)
+        return result.found
 
     def _is_listed(self, name: str) -> bool:
         """Whether the model has it without a search."""
@@ -140,7 +149,7 @@ class ResponsesTools:
 
     def _listed(self, surface: Surface) -> list[Json]:
         """Pegboard's part of the list; where the wire has a search, that stands in the place of ours."""
-        shown = [each for each in surface.definitions if each["name"] not in self._own_names]
+        shown = [each for each in steady(surface, self._kept) if each["name"] not in self._own_names]
         if not self._native or not surface.verdict.deferring:
             return [self._tool(each) for each in shown]
         resident = [each for each in shown if surface.reasons[str(each["name"])] is not Reason.ACTIVE]
@@ -169,10 +178,12 @@ class ChatCompletionsTools:
         self._own = checked([plain(each) for each in own], completions.name_of)
         self._own_names = frozenset(map(completions.name_of, self._own))
         self._longest = longest
+        self._kept: dict[str, Json] = {}
+        """Pegboard's own tools, as they were first sent."""
 
     def tools(self) -> CompletionsArguments:
         """Arguments for the request: `tools`, or nothing while there are none."""
-        shown = [each for each in self.chat.surface().definitions if each["name"] not in self._own_names]
+        shown = [each for each in steady(self.chat.surface(), self._kept) if each["name"] not in self._own_names]
         tools: list[Any] = [*self._own, *(completions.tool(each, longest=self._longest) for each in shown)]
         return {"tools": tools} if tools else {}
 

@@ -14,11 +14,11 @@ import msgspec
 from pegboard.errors import PegboardError
 from pegboard.integrations.dialects.plain import Call
 from pegboard.integrations.dialects.uses import OWN
+from pegboard.surface.compose import Reason, Surface
 from pegboard.types import Json
 
 if TYPE_CHECKING:
     from pegboard.board import Chat
-    from pegboard.surface.compose import Surface
 
 PARALLEL = 8
 """Calls of one turn that run at once."""
@@ -61,6 +61,21 @@ def checked(own: Iterable[Json], name_of: Callable[[Json], str]) -> tuple[Json, 
             hint="Rename yours: Pegboard's have the same names in every conversation.",
         )
     return kept
+
+
+def steady(surface: Surface, kept: dict[str, Json]) -> list[Json]:
+    """The list, with Pegboard's own tools as they were first sent: what a search says of the servers follows the
+    catalog, and may not change the beginning of a prompt in the middle of a conversation."""
+    shown = [(str(each["name"]), each) for each in surface.definitions]
+    own = {name for name, reason in surface.reasons.items() if reason is Reason.OWN}
+    return [kept.setdefault(name, each) if name in own else each for name, each in shown]
+
+
+def beside(text: str) -> str:
+    """What a search says besides what it found: names nobody has, notes, news. Where the definitions are part of the
+    answer, nothing is unloaded or left out."""
+    rest = text.split("\n\n")[1:]
+    return "\n\n".join(each for each in rest if not each.startswith(("Unloaded ", "Not loaded ")))
 
 
 def without_trace(surface: Surface, spoken_of: Container[str]) -> tuple[str, ...]:
