@@ -10,7 +10,7 @@ import pytest
 
 from pegboard import Pegboard
 from pegboard.errors import PegboardError
-from pegboard.integrations.anthropic_sdk import AnthropicTools
+from pegboard.integrations.anthropic_sdk import ADDITIONS, AnthropicTools
 from pegboard.testing import FakeLLM, FakeSource, Move, text_result, tool_definition
 from tests.loops import in_a_loop
 from tests.sdk_agents import OnMessages, board_of, call, hub, search
@@ -379,3 +379,30 @@ async def test_what_a_search_says_besides_what_it_found_is_told(tmp_path: Path) 
     assert found == {"type": "tool_reference", "tool_name": "hub__create_invoice_0"}
     assert note["text"].startswith("No tool is named: no_such_tool")
     assert "Unloaded" not in note["text"]
+
+
+@in_a_loop
+async def test_what_your_code_loads_meanwhile_can_be_added_where_the_conversation_stands(tmp_path: Path) -> None:
+    source = hub(20)
+    fake = FakeLLM([Move(text="a"), call("hub__create_invoice_0", id=1), Move(text="b")])
+    async with board_of(tmp_path, source) as board:
+        await board.refresh()
+        one = OnMessages(fake, board.conversation("u"))
+        await one.say("go")
+        assert one.tools.additions() is None
+        await one.tools.chat.search("select:hub__create_invoice_0")
+        one.history += [{"role": "user", "content": "go on"}, one.tools.additions()]
+        assert one.tools.additions() is None
+        with pytest.raises(anthropic.BadRequestError, match="requires the beta"):
+            await one.step()
+        one.client = one.client.with_options(default_headers={"anthropic-beta": ADDITIONS})
+        results = await one.tools.results(await one.step())
+        one.history.append({"role": "user", "content": results})
+        await one.step()
+        again = OnMessages(FakeLLM([]), board.conversation("v"))
+        assert "hub__create_invoice_0" in str(again.tools.tools(MODEL, one.history))
+    assert "hub__create_invoice_0" in fake.model.shown[-1].names
+    assert names(fake.requests[-1], deferred=False) == ["search_tools", "read_result"]
+    answered = [seen for seen in fake.requests if not seen.refused]
+    assert [seen.reading.shared for seen in answered[1:]] == [seen.reading.total for seen in answered[:-1]]
+    assert source.calls == [("create_invoice_0", {"id": 1})]

@@ -8,8 +8,9 @@ Below: `dialects.messages`, a conversation.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
 
+from pegboard.board.state import names_of
 from pegboard.integrations import needs
 from pegboard.integrations.dialects import messages as wire
 from pegboard.integrations.dialects.mend_messages import mended
@@ -26,6 +27,9 @@ with needs("anthropic"):
 
 if TYPE_CHECKING:
     from pegboard.board import Chat
+
+ADDITIONS = wire.ADDITIONS
+"""The beta header's value that `AnthropicTools.additions` needs."""
 
 
 class Arguments(TypedDict, total=False):
@@ -97,6 +101,19 @@ class AnthropicTools:
     def others(self, message: Any) -> list[Call]:
         """The calls of your own tools: their results belong into the same user message."""
         return [call for call in wire.calls(message) if call.name in self._own_names]
+
+    def additions(self) -> MessageParam | None:
+        """A message that shows the model what your code loaded meanwhile, with no search of its own; None: nothing.
+
+        It stands right after a user's turn, needs the beta `ADDITIONS`, and a model that knows it.
+        """
+        surface = self._surface or self.chat.surface()
+        loaded = [name for name in reversed(names_of(self.chat.state())) if name in surface.permitted]
+        new = [name for name in loaded if name not in self._referenced and not self._is_listed(name)]
+        if not new or not self._native:
+            return None
+        self._refer(new)
+        return cast("MessageParam", wire.addition(new))
 
     def mended(self, messages: Sequence[Any]) -> list[MessageParam]:
         """A history that was trimmed, or begun on another model, as the API takes it."""

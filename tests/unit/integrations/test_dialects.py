@@ -295,3 +295,9 @@ def test_what_a_model_is_not_to_see_is_not_sent() -> None:
     for made in (messages.tool(definition), responses.tool(definition), completions.tool(definition)):
         assert "secret" not in msgspec.json.encode(made).decode()
     assert messages.tool(definition) == {"name": "t", "description": "T", "input_schema": {"type": "object"}}
+
+
+def test_a_systems_message_that_lost_its_place_is_left_out() -> None:
+    system = {"role": "system", "content": "be brief"}
+    history = [system, told(text("go")), system, said(text("ok")), system, told(text("on"))]
+    assert mended_messages(history) == [history[1], system, history[3], history[5]]

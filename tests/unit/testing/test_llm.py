@@ -20,6 +20,7 @@ from tests.loops import in_a_loop
 OBJECT: Any = {"type": "object", "properties": {}}
 TOOL: Any = {"name": "t", "input_schema": OBJECT}
 LATER: Any = {"name": "later", "input_schema": OBJECT, "defer_loading": True}
+SYSTEM: Any = {"role": "system", "content": "y"}
 MARK: Any = {"type": "ephemeral"}
 HOUR: Any = {"type": "ephemeral", "ttl": "1h"}
 FUNCTION: Any = {"type": "function", "name": "f", "parameters": OBJECT}
@@ -86,6 +87,9 @@ SEARCHED = [user(), use(name="t"), user(result(content=[{"type": "tool_reference
         ({"tools": [TOOL], "messages": [user(result("0"))]}, "unexpected `tool_use_id`"),
         ({"tools": [TOOL], "messages": [user(), use(), user(result(), result())]}, "single result"),
         ({"tools": [TOOL], "messages": [user(), use(), user({"type": "text", "text": "x"}, result())]}, "before other"),
+        ({"messages": [user(), {**SYSTEM, "content": [{"type": "tool_removal", "tool": {}}]}]}, "requires the beta"),
+        ({"messages": [user(), {"role": "assistant", "content": "x"}, SYSTEM]}, "must directly"),
+        ({"messages": [user(), SYSTEM, user()]}, "must directly"),
         ({"tools": [TOOL], "model": "claude-fable-5-1", "tool_choice": {"type": "any"}}, "forced"),
     ],
 )  # fmt: skip
@@ -101,6 +105,7 @@ def test_messages_refuses(changes: Any, said: str) -> None:
         {"tools": [TOOL], "messages": [user(), use(), user(result(), {"type": "text", "text": "and"}), user()]},
         {"tools": [{**TOOL, "cache_control": HOUR}], "system": [{"type": "text", "text": "s", "cache_control": MARK}]},
         {"tools": [TOOL], "model": "claude-opus-5", "tool_choice": {"type": "any"}},
+        {"messages": [user(), {"role": "system", "content": "y"}]},
     ],
 )
 def test_messages_takes(changes: Any) -> None:

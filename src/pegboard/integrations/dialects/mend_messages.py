@@ -32,8 +32,8 @@ def mended(messages: Sequence[Any], *, references: bool = True) -> list[Any]:
             if turn is not None:
                 kept.append(turn)
                 asked = {}
-        else:
-            kept += [message] if kept else []
+        elif kept and _role(kept[-1]) == "user":  # a system's message may stand nowhere else
+            kept.append(message)
     return kept
 
 

@@ -14,6 +14,8 @@ from pegboard.integrations.dialects.schema import rooted, with_plain_keys
 from pegboard.integrations.dialects.uses import named
 from pegboard.types import Json
 
+ADDITIONS = "mid-conversation-tool-changes-2026-07-01"
+"""The beta that `addition` needs."""
 CUT_OFF = frozenset({"max_tokens", "model_context_window_exceeded"})
 """Stop reasons that leave the last call unfinished."""
 HANDED_BACK = frozenset({"pause_turn", "compaction", "refusal"})
@@ -83,6 +85,12 @@ def found(call: Call, names: Sequence[str], note: str = "") -> Json:
     return {"type": "tool_result", "tool_use_id": call.id, "content": content}
 
 
+def addition(names: Sequence[str]) -> Json:
+    """A message after a user's turn that gives the model these tools from there on; the API has it in beta."""
+    tools = [{"type": "tool_reference", "name": name} for name in names]
+    return {"role": "system", "content": [{"type": "tool_addition", "tool": each} for each in tools]}
+
+
 def references(messages: Iterable[Any]) -> list[str]:
     """Every tool that a history refers to, in the order of first mention: each must be in `tools`."""
     return list(dict.fromkeys(name for message in messages for name in _references(plain(message))))
@@ -106,7 +114,11 @@ def _mentioned(message: Any) -> Iterator[str]:
 
 
 def _references(message: Any) -> Iterator[str]:
-    """References in results; what the API itself searched and found are tools of whoever declared them."""
+    """References in results and additions; what the API itself searched for is the business of whoever declared it."""
+    added = [block.get("tool") for block in _blocks(message) if block.get("type") == "tool_addition"]
+    yield from (
+        str(each.get("name")) for each in added if isinstance(each, dict) and each.get("type") == "tool_reference"
+    )
     results = [block for block in _blocks(message) if block.get("type") == "tool_result"]
     inner = [each for block in results for each in dicts(block.get("content"))]
     yield from (str(each.get("tool_name")) for each in inner if each.get("type") == "tool_reference")

@@ -16,6 +16,7 @@ MOST_BREAKPOINTS = 4
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _KEY = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _OLD = re.compile(r"claude-(?:[23]|instant|(?:opus|sonnet)-4(?:-[01]|-2025\d{4}|@|$))")
+_TOOL_CHANGES = "mid-conversation-tool-changes-2026-07-01"
 _REFUSES_FORCE = re.compile(r"fable-5-[12]")
 
 
@@ -147,6 +148,24 @@ def tools_are_not_forced(asked: Asked) -> str | None:
     return "tool_choice: forced tool use is not supported" if forced and _REFUSES_FORCE.search(asked.model) else None
 
 
+def tool_changes_are_asked_for(asked: Asked) -> str | None:
+    """Adding and removing tools in the middle of a conversation is a beta that a request has to name."""
+    kinds = {each.get("type") for message in asked.messages for each in blocks(message)}
+    if kinds & {"tool_addition", "tool_removal"} and _TOOL_CHANGES not in asked.betas:
+        return "messages: tool_addition requires the beta mid-conversation-tool-changes-2026-07-01"
+    return None
+
+
+def system_messages_have_their_place(asked: Asked) -> str | None:
+    """A system's message follows a user's turn, and comes before the model's or at the end."""
+    roles = [str(message.get("role")) for message in asked.messages]
+    for at, role in enumerate(roles):
+        before, after = roles[at - 1] if at else "", roles[at + 1] if at + 1 < len(roles) else "assistant"
+        if role == "system" and (before != "user" or after != "assistant"):
+            return f"messages.{at}: a system message must directly follow a user turn and precede an assistant turn"
+    return None
+
+
 RULES: tuple[Rule, ...] = (
     asks_for_something,
     names_tools_once,
@@ -164,13 +183,19 @@ RULES: tuple[Rule, ...] = (
     no_result_for_server_tools,
     calls_are_answered,
     tools_are_not_forced,
+    tool_changes_are_asked_for,
+    system_messages_have_their_place,
 )
 
 
 def references(messages: list[Json]) -> list[str]:
     """The tools that a history refers to."""
-    inner = [each for message in messages for block in blocks(message) for each in _inside(block)]
-    return [str(each.get("tool_name")) for each in inner if each.get("type") == "tool_reference"]
+    found = []
+    for block in [each for message in messages for each in blocks(message)]:
+        found += [str(each.get("tool_name")) for each in _inside(block) if each.get("type") == "tool_reference"]
+        tool = block.get("tool") if block.get("type") == "tool_addition" else None
+        found += [str(tool.get("name"))] if isinstance(tool, dict) and tool.get("type") == "tool_reference" else []
+    return found
 
 
 def _inside(block: Json) -> list[Json]:
