@@ -11,12 +11,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bench import abstention, calls, catalog, gateways, invoke, quality, record, render, search_speed, start
+from bench.frameworks import __main__ as frameworks
 
 PARTS: dict[str, Callable[[Path], object]] = {
     "start": start.run,
     "catalog": catalog.run,
     "calls": lambda _: calls.run(),
     "gateways": gateways.run,
+    "frameworks": lambda _: frameworks.run(list(frameworks.SIZES)),
     "record": record.run,
     "invoke": lambda _: invoke.run(),
     "search_speed": search_speed.run,
