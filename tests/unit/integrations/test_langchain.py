@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage, message_to_dict
 
@@ -19,6 +19,8 @@ from pegboard.integrations.langchain.reveal import provider_of, takes_tools_in_m
 from pegboard.integrations.langchain.state import Kept, both, kept, loaded
 from pegboard.surface.activation import Activation
 from pegboard.testing import tool_definition
+
+several = settings(max_examples=60, deadline=None)
 
 # ── where tools are put ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -35,38 +37,50 @@ def plain(messages: list[AnyMessage]) -> list[str]:
     return [json.dumps(message_to_dict(each), sort_keys=True) for each in messages]
 
 
-@st.composite
-def histories(draw: st.DrawFn) -> list[list[AnyMessage]]:
-    """A conversation as the model was sent it, request by request; each turn may load a few tools."""
+Turn = int | list[list[str]]
+turns = st.lists(
+    st.one_of(
+        st.integers(1, 2),
+        st.lists(st.lists(st.sampled_from("abcdef"), max_size=3), min_size=1, max_size=3),
+    ),
+    min_size=1,
+    max_size=6,
+)
+"""The model says something and the user so many things, or the model makes calls, each of which loads some tools."""
+
+
+def requests_of(turns: list[Turn]) -> list[list[AnyMessage]]:
+    """A conversation as the model was sent it, request by request."""
     history: list[AnyMessage] = [HumanMessage("hello")]
     sent = [list(history)]
-    for turn in range(draw(st.integers(1, 6))):
-        kind = draw(st.sampled_from(["calls", "says"]))
-        if kind == "says":
-            history += [AIMessage(f"said {turn}"), *(HumanMessage("so?") for _ in range(draw(st.integers(1, 2))))]
+    for number, turn in enumerate(turns):
+        if isinstance(turn, int):
+            history += [AIMessage(f"said {number}"), *(HumanMessage("so?") for _ in range(turn))]
         else:
-            ids = [f"{turn}-{n}" for n in range(draw(st.integers(1, 3)))]
-            loads = [draw(st.lists(st.sampled_from("abcdef"), max_size=3)) for _ in ids]
-            history += [asks(*ids), *(answers(each, *names) for each, names in zip(ids, loads, strict=True))]
+            ids = [f"{number}-{call}" for call in range(len(turn))]
+            history += [asks(*ids), *(answers(each, *names) for each, names in zip(ids, turn, strict=True))]
         sent.append(list(history))
     return sent
 
 
-@given(histories(), st.sampled_from(["anthropic", "openai"]))
-def test_each_request_begins_with_the_whole_of_the_one_before(requests: list[list[AnyMessage]], provider: Any) -> None:
+@several
+@given(turns, st.sampled_from(["anthropic", "openai"]))
+def test_each_request_begins_with_the_whole_of_the_one_before(turns: list[Turn], provider: Any) -> None:
     before: list[str] = []
-    for request in requests:
+    for request in requests_of(turns):
         shown, left = with_tools(request, [], tool_definition, provider)
         assert left == []
         assert plain(shown)[: len(before)] == before
         before = plain(shown)
 
 
-@given(histories(), st.sampled_from(["anthropic", "openai"]), st.lists(st.sampled_from("abcxyz"), unique=True))
+@several
+@given(turns, st.sampled_from(["anthropic", "openai"]), st.lists(st.sampled_from("abcxyz"), unique=True))
 def test_tools_are_added_once_and_only_between_a_users_turn_and_the_models(
-    requests: list[list[AnyMessage]], provider: Any, active: list[str]
+    turns: list[Turn], provider: Any, active: list[str]
 ) -> None:
-    shown, _ = with_tools(requests[-1], active, tool_definition, provider)
+    messages = requests_of(turns)[-1]
+    shown, _ = with_tools(messages, active, tool_definition, provider)
     added: list[Any] = []
     for place, message in enumerate(shown):
         if not isinstance(message, SystemMessage):
@@ -77,13 +91,10 @@ def test_tools_are_added_once_and_only_between_a_users_turn_and_the_models(
         for block in content:
             added += block["tools"] if provider == "openai" else [block["tool"]["definition"]]
     loaded_in_history = {
-        name
-        for each in requests[-1]
-        if isinstance(each, ToolMessage)
-        for name in each.response_metadata.get(LOADED, [])
+        name for each in messages if isinstance(each, ToolMessage) for name in each.response_metadata.get(LOADED, [])
     }
     assert sorted(each["name"] for each in added) == sorted({*active, *loaded_in_history})
-    assert [each for each in shown if not isinstance(each, SystemMessage)] == requests[-1]
+    assert [each for each in shown if not isinstance(each, SystemMessage)] == messages
 
 
 def test_where_there_is_no_place_the_tools_are_handed_back() -> None:
@@ -173,6 +184,7 @@ def test_both_of_two_calls_count_and_the_newer_list_is_the_order() -> None:
 names = st.lists(st.sampled_from("abcdef"), max_size=4, unique=True)
 
 
+@several
 @given(names, names, names)
 def test_merging_is_stable_and_loses_nothing_that_fits(first: list[str], second: list[str], third: list[str]) -> None:
     one, two, three = (kept("c", state_of(*each, at=n)) for n, each in enumerate((first, second, third), start=1))
