@@ -135,45 +135,51 @@ class FilePen:
         self._file.close()
 
 
-class PipeReading(asyncio.Protocol):
-    """Reads a pipe as it fills."""
+class PipeReading:
+    """Reads a pipe as it fills.
 
-    def __init__(self, take: Callable[[bytes], None], on_end: Callable[[], None]) -> None:
+    Not by asyncio's transport: that asks for 256 kB each time, for which memory is mapped and given back at every line.
+    """
+
+    def __init__(self, descriptor: int, take: Callable[[bytes], None], on_end: Callable[[], None]) -> None:
+        """Takes over the descriptor."""
+        os.set_blocking(descriptor, False)
+        self._descriptor: int | None = descriptor
         self._take = take
         self._on_end = on_end
-        self._transport: asyncio.ReadTransport | None = None
+        self.resume()
 
-    @classmethod
-    async def open(cls, descriptor: int, take: Callable[[bytes], None], on_end: Callable[[], None]) -> PipeReading:
-        """Takes over the descriptor."""
-        loop = asyncio.get_running_loop()
-        file = os.fdopen(descriptor, "rb", 0)
-        transport, reading = await loop.connect_read_pipe(lambda: cls(take, on_end), file)
-        reading._transport = transport
-        return reading
-
-    def data_received(self, data: bytes) -> None:
-        """Some bytes."""
-        self._take(data)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """The client closed its end."""
-        self._on_end()
+    def _readable(self) -> None:
+        if self._descriptor is None:
+            return
+        try:
+            data = os.read(self._descriptor, CHUNK)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            data = b""
+        if data:
+            self._take(data)
+        else:  # the client closed its end
+            self.close()
+            self._on_end()
 
     def pause(self) -> None:
         """Reads no more for now."""
-        if self._transport is not None and not self._transport.is_closing():
-            self._transport.pause_reading()
+        if self._descriptor is not None:
+            asyncio.get_running_loop().remove_reader(self._descriptor)
 
     def resume(self) -> None:
         """Reads on."""
-        if self._transport is not None and not self._transport.is_closing():
-            self._transport.resume_reading()
+        if self._descriptor is not None:
+            asyncio.get_running_loop().add_reader(self._descriptor, self._readable)
 
     def close(self) -> None:
         """Reads no more."""
-        if self._transport is not None:
-            self._transport.close()
+        self.pause()
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
 
 
 class FileReading:

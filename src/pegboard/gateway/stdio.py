@@ -62,10 +62,8 @@ class _Line:
         pen: Pen = await PipePen.open(stdout, self._full, end) if is_pollable(stdout) else FilePen(stdout, end)
         self._pen = pen
         self._session = self._lobby.open(pen)
-        if is_pollable(stdin):
-            self._reading = await PipeReading.open(stdin, self._take, end)
-        else:
-            self._reading = FileReading(stdin, self._take, end)
+        reading = PipeReading if is_pollable(stdin) else FileReading
+        self._reading = reading(stdin, self._take, end)
 
     def _take(self, data: bytes) -> None:
         assert self._session is not None
