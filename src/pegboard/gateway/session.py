@@ -42,7 +42,7 @@ MAX_OPEN = 1000
 MAX_VIEWS = 64
 LIST_TTL_MS = 60_000
 CLOSE_SECONDS = 2.0
-_OF_THE_WIRE = ("resultType", "ttlMs", "cacheScope")
+_OF_THE_WIRE = frozenset({"resultType", "ttlMs", "cacheScope"})
 
 
 class House(msgspec.Struct, frozen=True, kw_only=True):
@@ -158,13 +158,11 @@ class Session:
             work.close()
             self._refuse(asked, RpcError(INTERNAL_ERROR, f"{MAX_OPEN} requests are under way already"), outbox)
             return
-        task = asyncio.ensure_future(self._serve(asked, outbox, work))
-        self._work[asked.id] = (task, outbox)
-        task.add_done_callback(functools.partial(self._done, asked.id))
+        self._work[asked.id] = (asyncio.create_task(self._serve(asked, outbox, work)), outbox)
 
-    def _done(self, identity: RequestId, task: asyncio.Task[None]) -> None:
+    def _done(self, identity: RequestId) -> None:
         held = self._work.get(identity)
-        if held is not None and held[0] is task:  # the id may serve another request by now
+        if held is not None and held[0] is asyncio.current_task():  # the id may serve another request by now
             del self._work[identity]
 
     async def _serve(self, asked: Asked, outbox: Outbox, work: Coroutine[Any, Any, Json]) -> None:
@@ -181,6 +179,8 @@ class Session:
             self._answer(asked, result, outbox)
             if asked.method == "tools/call":
                 self.look_again()  # a call may have loaded tools into the list
+        finally:
+            self._done(asked.id)  # not as a callback of the task: that would be one more turn of the loop
 
     async def _call(self, asked: Asked, outbox: Outbox, origin: Origin) -> Json:
         name, arguments = asked.params.get("name"), asked.params.get("arguments")
@@ -342,6 +342,6 @@ def _as_ours(result: Json, era: Era) -> Json:
     if isinstance(meta, dict) and META_SERVER in meta:
         kept = {key: value for key, value in meta.items() if key != META_SERVER}
         result = {**result, "_meta": kept} if kept else {key: each for key, each in result.items() if key != "_meta"}
-    if era is Era.HANDSHAKE and any(key in result for key in _OF_THE_WIRE):
+    if era is Era.HANDSHAKE and not _OF_THE_WIRE.isdisjoint(result):
         result = {key: value for key, value in result.items() if key not in _OF_THE_WIRE}
     return result
