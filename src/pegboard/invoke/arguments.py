@@ -44,11 +44,31 @@ def kind_of(value: Any) -> str:
 def misfits(arguments: Json, schema: Json | Rule) -> list[str]:
     """What does not fit: missing, unknown and mistyped arguments, values out of bounds. Empty when nothing is sure."""
     rule = schema if isinstance(schema, Rule) else compile_schema(schema)
+    if _fits_at_a_glance(arguments, rule):
+        return []
     try:
         faults = islice(Check().faults(rule, arguments, (), 0), _FAULTS)
         return [f"{spelled(path)} {words}" for path, words in faults]
     except TooMuch:
         return []
+
+
+def _fits_at_a_glance(arguments: Json, rule: Rule) -> bool:
+    """Whether all that is required is there and each argument is one of which a type is all that is demanded.
+
+    Most calls are like that, and a check that can say what is wrong takes four times as long.
+    """
+    if not rule.only_fields or (rule.types and "object" not in rule.types):
+        return False
+    for name in rule.required:
+        if name not in arguments:
+            return False
+    fields = rule.properties
+    for name, value in arguments.items():
+        field = fields.get(name)
+        if field is None or not field.only_types or not is_of_type(value, field.types):
+            return False
+    return True
 
 
 def is_of_type(value: Any, types: frozenset[str]) -> bool:

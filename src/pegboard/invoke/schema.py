@@ -50,6 +50,10 @@ class Rule(msgspec.Struct):
     all_of: tuple[Rule, ...] = ()
     any_of: tuple[tuple[Rule, ...], ...] = ()
     """Of each group, at least one."""
+    only_types: bool = False
+    """Demands a type and nothing else: most properties do."""
+    only_fields: bool = False
+    """Demands a type and properties, and nothing else of the whole."""
 
 
 ANYTHING = Rule()
@@ -80,6 +84,8 @@ class _Compiler:
             return ANYTHING
         rule = self._made[id(schema)] = Rule()
         self._fill(rule, schema, depth + 1)
+        rule.only_types = rule == Rule(types=rule.types)
+        rule.only_fields = not (rule.all_of or rule.any_of or rule.enum or rule.limits)
         return rule
 
     def _fill(self, rule: Rule, schema: Json, depth: int) -> None:

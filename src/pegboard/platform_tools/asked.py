@@ -114,7 +114,9 @@ def _gathered(arguments: Any) -> Any:
         return arguments
     if isinstance(calls := arguments.get("calls"), list):
         return {**arguments, "calls": [_gathered(each) for each in calls]}
-    if not isinstance(arguments.get("name"), str) or any(key.lower() == "arguments" for key in arguments):
+    if "arguments" in arguments or not isinstance(arguments.get("name"), str):
+        return arguments
+    if any(key.lower() == "arguments" for key in arguments):
         return arguments
     beside = {key: value for key, value in arguments.items() if key != "name"}
     return {"name": arguments["name"], "arguments": beside} if beside else arguments

@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from pegboard.invoke.arguments import misfits
+from pegboard.invoke.arguments import Check, misfits
+from pegboard.invoke.schema import compile_schema
 from tests.unit.invoke.given import ISSUE
 
 SCHEMA = {
@@ -110,3 +113,28 @@ def test_keys_that_a_pattern_may_allow_are_not_unknown() -> None:
 def test_what_holds_for_the_items_after_the_first_ones_is_not_held_against_these() -> None:
     schema = {"properties": {"a": {"prefixItems": [{"type": "string"}], "items": {"type": "integer"}}}}
     assert misfits({"a": ["x", 1]}, schema) == []
+
+
+TYPES = st.sampled_from(("string", "integer", "number", "boolean", "array", "object", "null"))
+FIELDS = st.one_of(
+    st.builds(lambda kind: {"type": kind}, TYPES),
+    st.sampled_from(({}, {"enum": ["a", 1]}, {"type": "string", "minLength": 2}, {"items": {"type": "string"}}, True)),
+)
+SCHEMAS = st.fixed_dictionaries(
+    {"properties": st.dictionaries(st.sampled_from("abc"), FIELDS)},
+    optional={
+        "type": st.sampled_from(("object", "array", ["object", "null"])),
+        "required": st.lists(st.sampled_from("abc")),
+        "additionalProperties": st.booleans(),
+        "anyOf": st.lists(st.builds(lambda name: {"required": [name]}, st.sampled_from("abc")), max_size=2),
+        "allOf": st.just([{"required": ["a"]}]),
+        "enum": st.just([{"a": "a"}]),
+    },
+)
+VALUES = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=3), st.just([1]), st.just({}))
+
+
+@given(SCHEMAS, st.dictionaries(st.sampled_from("abcd"), VALUES))
+def test_what_passes_at_a_glance_passes_a_close_look(schema: dict[str, Any], arguments: dict[str, Any]) -> None:
+    faults = list(Check().faults(compile_schema(schema), arguments, (), 0))
+    assert len(misfits(arguments, schema)) == len(faults)
