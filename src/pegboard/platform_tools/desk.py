@@ -126,12 +126,10 @@ class FrontDesk:
     def version(self, caller: Caller) -> str:
         """Another one whenever `tools` would give something else."""
         surface = self.surface(caller)
+        if not surface.verdict.passing:
+            return surface.mark
         skills = "".join(each["description"] for each in surface.basis.always)
-        if surface.verdict.passing:
-            return f"all {self._parts.catalog().version}{skills}"
-        own = (surface.basis.own[0]["description"] if surface.basis.own else "") + skills
-        pins = [surface.permitted[name].fingerprint for name in surface.names if name in surface.permitted]
-        return "\0".join((*surface.names, own, *pins))
+        return f"all {self._parts.catalog().version}{skills}"
 
     def surface(self, caller: Caller) -> Surface:
         """What this caller is shown now, and why."""
@@ -144,7 +142,9 @@ class FrontDesk:
                 if len(self._surfaces) < _EXPOSURES:
                     self._surfaces[may] = known
             return known
-        conversation = self._parts.conversations.get(caller.conversation)
+        return self._shown(view, caller, self._parts.conversations.get(caller.conversation))
+
+    def _shown(self, view: _View, caller: Caller, conversation: Conversation) -> Surface:
         surface = self._carried(view, caller, conversation) or self._composed(view, caller, conversation)
         self._parts.conversations.change(conversation, surface.activation)
         conversation.shown = (view, caller, surface)
@@ -245,8 +245,6 @@ class FrontDesk:
         return await self._parts.invoker().call(name, arguments, caller, context, via=via, verbatim=off)
 
     async def _call_own(self, name: str, arguments: Any, caller: Caller, context: CallContext) -> Json:
-        from pegboard.invoke.words import ending_of, failure, told
-
         try:
             given = self._given(name, arguments)
             if name == SEARCH:
@@ -256,6 +254,8 @@ class FrontDesk:
             if name == LOAD:
                 return await self._load(given, caller)
         except PegboardError as error:
+            from pegboard.invoke.words import ending_of, failure, told
+
             return failure(error.message if isinstance(error, ArgumentsError) else told(error), ending_of(error))
         if name == READ:
             return self._parts.invoker().read_result(given.handle, given.page, caller)
@@ -284,9 +284,9 @@ class FrontDesk:
         """A call of this tool went well: it counts as loaded from now on."""
         if not caller.conversation:
             return
-        surface = self.surface(caller)
+        conversation = self._parts.conversations.get(caller.conversation)
+        surface = self._shown(self._current(), caller, conversation)
         if not surface.verdict.passing:
-            conversation = self._parts.conversations.get(caller.conversation)
             change = surface.used(tool.public_name, self._parts.now())
             self._parts.conversations.change(conversation, change.activation)
 

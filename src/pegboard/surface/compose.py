@@ -102,6 +102,13 @@ class Surface(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return frozenset(name for name, reason in self.reasons.items() if reason in shown)
 
     @cached_property
+    def mark(self) -> str:
+        """Another one for another list: its names in their order, what of our own changes, and the definitions."""
+        own = "".join(each["description"] for each in (*self.basis.own[:1], *self.basis.always))
+        pins = [self.permitted[name].fingerprint for name in self.reasons if name in self.permitted]
+        return "\0".join((*self.reasons, own, *pins))
+
+    @cached_property
     def definitions(self) -> tuple[Json, ...]:
         """The list itself: each definition as its server sent it, under its public name."""
         own = {str(definition["name"]): definition for definition in (*self.basis.own, *self.basis.always)}
@@ -160,7 +167,9 @@ class Surface(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             return None
         if self.basis.list_active and activation.names != mine.names:
             return None
-        return msgspec.structs.replace(self, activation=activation)
+        later = msgspec.structs.replace(self, activation=activation)
+        later.__dict__.update(self.__dict__)  # what was worked out of the list holds for the same list
+        return later
 
     def activated(self, names: Iterable[str], now: float) -> Change:
         """What finding these, best first, does to the conversation; none that the caller may not use is loaded."""
