@@ -31,9 +31,13 @@ class LineDecoder:
 
     def feed(self, data: bytes) -> list[bytes | Oversized]:
         """The lines that `data` completes, without their newline; blank ones are left out."""
-        if b"\n" not in data:
+        end = data.find(b"\n")
+        if end < 0:
             self._keep(data)
             return []
+        if end == len(data) - 1 and not self._held:  # one whole line, as nearly always
+            line = self._whole(data[:end])
+            return [line] if isinstance(line, Oversized) or line.strip() else []
         first, *middle, rest = data.split(b"\n")
         lines = [self._finish(first), *(self._whole(line) for line in middle)]
         self._keep(rest)
