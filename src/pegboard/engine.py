@@ -6,8 +6,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Self
 
 import msgspec
@@ -357,27 +356,28 @@ class Engine:
             return
         server = self._pool.get(tool.server)
         if server.state is not ServerState.READY:
-            async with self._noting_errors(server):
+            try:
                 await server.start()
+            except PegboardError as error:
+                await self._keep_error(server, error)
+                raise
 
     async def _execute(self, tool: Tool, arguments: Json, context: CallContext) -> Json:
         if source := self._sources.get(tool.server):
             return await source.call_tool(tool.name, arguments, context)
         server = self._pool.get(tool.server)
-        async with self._noting_errors(server):
+        try:
             return await server.call_tool(tool.name, arguments, context)
+        except PegboardError as error:
+            await self._keep_error(server, error)
+            raise
 
-    @asynccontextmanager
-    async def _noting_errors(self, server: Server) -> AsyncIterator[None]:
+    async def _keep_error(self, server: Server, error: PegboardError) -> None:
         """What broke a server is kept, for the roster."""
         import asyncio
 
-        try:
-            yield
-        except PegboardError as error:
-            if server.state is ServerState.ERROR:
-                await asyncio.to_thread(self._shelf.put_error, server.spec, error)
-            raise
+        if server.state is ServerState.ERROR:
+            await asyncio.to_thread(self._shelf.put_error, server.spec, error)
 
     async def find(self, name: str) -> Tool:
         """The tool. A server that the name points at is asked if it was never listed, or if its list is an old one."""

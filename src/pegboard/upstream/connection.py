@@ -164,14 +164,10 @@ class Connection:
         """Asks and waits for the answer, unread: for those that want to know its size first."""
         return await self._ask_raw(method, params, timeout=timeout)
 
-    async def call(self, params: Json, context: CallContext, timeout: float, mirrored: Mirrored = ()) -> Json:
-        """A `tools/call`, with its progress and, in the stateless era, its rounds of questions."""
-        return await self.use("tools/call", params, context, timeout, mirrored)
-
     async def use(
         self, method: str, params: Json, context: CallContext, timeout: float, mirrored: Mirrored = ()
     ) -> Json:
-        """Any request that may ask its caller something before it is answered."""
+        """Any request that may ask its caller something before it is answered: `tools/call` above all."""
         sent = params
         for _ in range(MAX_ROUNDS):
             result = await self._ask(method, sent, timeout=timeout, context=context, mirrored=mirrored)

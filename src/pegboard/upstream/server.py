@@ -117,8 +117,8 @@ class Server:
         timeout = context.timeout or self.limits.call_timeout
         params = {"name": tool, "arguments": arguments}
 
-        async def call(connection: Connection) -> Json:
-            return await connection.call(params, context, timeout, self._mirrored(connection, tool))
+        def call(connection: Connection) -> Awaitable[Json]:
+            return connection.use("tools/call", params, context, timeout, self._mirrored(connection, tool))
 
         try:
             return await self._using(call)
@@ -130,7 +130,7 @@ class Server:
         self._tools_changed()
         schema = next((each.get("inputSchema") for each in fresh.tools if each.get("name") == tool), None)
         mirrored = _safe_mirrored(schema)
-        return await self._using(lambda connection: connection.call(params, context, timeout, mirrored))
+        return await self._using(lambda connection: connection.use("tools/call", params, context, timeout, mirrored))
 
     async def start(self) -> None:
         """Sees that there is a connection, as a call would."""

@@ -41,7 +41,7 @@ async def opened(
 
 
 def calling(connection: Connection, tool: str = "t", timeout: float = 10.0, **context: Any) -> asyncio.Task[Json]:
-    call = connection.call({"name": tool, "arguments": {}}, CallContext(**context), timeout)
+    call = connection.use("tools/call", {"name": tool, "arguments": {}}, CallContext(**context), timeout)
     return asyncio.ensure_future(call)
 
 

@@ -26,7 +26,9 @@ async def opened(script: Script = lambda _link, _message: (), *, era: str = "han
 
 
 def calling(connection: Connection, timeout: float = 10.0, **context: Any) -> asyncio.Task[Json]:
-    return asyncio.ensure_future(connection.call({"name": "t", "arguments": {}}, CallContext(**context), timeout))
+    return asyncio.ensure_future(
+        connection.use("tools/call", {"name": "t", "arguments": {}}, CallContext(**context), timeout)
+    )
 
 
 async def settle() -> None:
