@@ -165,8 +165,8 @@ class Index:
             also=tuple(facts.name(int(ranked.tools[order[copy]])) for copy in shown.copies),
             match=Match(
                 words={
-                    word: _fields(int(bits))
-                    for word, bits in zip(found.words, ranked.matched[:, at], strict=True)
+                    word: _fields(bits)
+                    for word, bits in zip(found.words, ranked.matched[:, at].tolist(), strict=True)
                     if bits
                 },
                 lexical=float(ranked.lexical[at]),

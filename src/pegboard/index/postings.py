@@ -41,6 +41,11 @@ class Postings(msgspec.Struct, frozen=True):
         """Where the postings of a term lie."""
         return slice(int(self.start[term]), int(self.start[term + 1]))
 
+    def each(self, terms: list[int]) -> list[slice]:
+        """Where the postings of each of these terms lie."""
+        numbers = np.array(terms)
+        return list(map(slice, self.start[numbers].tolist(), self.start[numbers + 1].tolist()))
+
 
 class Rows(msgspec.Struct, frozen=True):
     """Postings before they are inverted: one row for each term of each tool."""

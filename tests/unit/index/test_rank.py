@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pegboard.index import rank, vectors, weights
 from pegboard.index.intent import understand
@@ -188,3 +190,15 @@ def test_parameters_count_for_less_than_the_name():
         ]
     )
     assert best(parts, "flights", meaning=False) == "air__search_flights"
+
+
+@given(st.integers(1, 3000), st.integers(1, 120), st.integers(1, 50), st.booleans(), st.integers(0, 99))
+def test_of_many_scores_none_is_higher_than_those_taken(total, wanted, different, some_barred, seed):
+    chance = np.random.default_rng(seed)
+    scores = chance.integers(0, different, total).astype(np.float32)
+    allowed = chance.random(total) < 0.5 if some_barred else None
+    taken = rank._best(scores, None, allowed, wanted)
+    open_to = scores if allowed is None else scores[allowed]
+    assert sorted(scores[taken]) == sorted(open_to)[max(0, len(open_to) - wanted) :]
+    assert len(set(taken.tolist())) == len(taken)
+    assert allowed is None or allowed[taken].all()
