@@ -69,7 +69,8 @@ _STEP = re.compile(
 )
 
 
-_SPACES = re.compile(r"\s{2,}|[^\S \n]")
+_SPACES = re.compile(r"\s(?:\s+|(?<=[^ \n]))")
+"""Several blanks, or one that is neither a space nor a line end."""
 
 
 class Word(msgspec.Struct, frozen=True):
@@ -116,8 +117,10 @@ def understand(query: str) -> Intent:
         names = (name.strip() for name in query.lstrip()[len(SELECT) : LONGEST].split(","))
         return Intent(text=query[:LONGEST], selected=tuple(dict.fromkeys(name for name in names if name)))
     text = _with_single_spaces(fold(query[:LONGEST])[:LONGEST]).strip()
-    demanded = tuple(dict.fromkeys(_demand(word) for word in _DEMANDED.findall(text)))
-    text = _DEMANDED.sub(lambda match: match.group(1), text)
+    demanded: tuple[Demand, ...] = ()
+    if "+" in text:
+        demanded = tuple(dict.fromkeys(_demand(word) for word in _DEMANDED.findall(text)))
+        text = _DEMANDED.sub(lambda match: match.group(1), text)
     for hint, idiom, plain in _IDIOMS:
         if hint in text:
             text = idiom.sub(plain, text)
