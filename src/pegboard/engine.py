@@ -19,7 +19,7 @@ from pegboard.config.model import Config
 from pegboard.errors import PegboardError, ServerNotFound, ServerUnavailable, ToolNotFound
 from pegboard.protocols import Files, Source
 from pegboard.store.files import DiskFiles
-from pegboard.telemetry.events import Event, ServerChanged, SkillsUpdated, ToolsUpdated
+from pegboard.telemetry.events import Event, OffersChanged, ServerChanged, SkillsUpdated, ToolsUpdated
 from pegboard.types import Answer, CallContext, Caller, Json, Listing, Priors, ServerState, Tool, Via
 from pegboard.upstream.probe import Prober
 from pegboard.upstream.tokens import identity_of
@@ -129,6 +129,7 @@ class Engine:
             self.config,
             on_state=self._state_changed,
             on_tools_changed=self._tools_changed,
+            on_offers_changed=lambda server: self._emit(OffersChanged(server=server)),
             schema_of=self._schema_of,
             known_version=self._known_version,
         )

@@ -24,6 +24,7 @@ class Heard:
     def __init__(self) -> None:
         self.states: list[tuple[str, ServerState, str]] = []
         self.tools_changed = asyncio.Event()
+        self.offers_changed = asyncio.Event()
 
     def state(self, name: str, state: ServerState, error: str) -> None:
         self.states.append((name, state, error))
@@ -54,6 +55,7 @@ async def pool_of(
         config,
         on_state=heard.state,
         on_tools_changed=lambda _: heard.tools_changed.set(),
+        on_offers_changed=lambda _: heard.offers_changed.set(),
         schema_of=lambda _, tool: (schemas or {}).get(tool),
         known_version=lambda _: known_version,
     )

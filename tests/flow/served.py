@@ -33,6 +33,11 @@ class Served:
                 return message.get("result", message.get("error"))
             self.notices.append(message["method"])
 
+    def hear(self, notice: str) -> None:
+        """Waits until it is told this."""
+        while notice not in self.notices:
+            self.notices.append(self._read()["method"])
+
     def greet(self, name: str = "test") -> Any:
         """The handshake."""
         about = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": name, "version": "1"}}

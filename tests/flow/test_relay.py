@@ -15,7 +15,7 @@ from pegboard.config.model import Config, ServerConfig, ServerSpec, StoreConfig
 from pegboard.engine import Engine
 from pegboard.errors import PegboardError, RemoteError
 from pegboard.gateway.relay import ServerRelay
-from pegboard.telemetry.events import Event, ServerChanged
+from pegboard.telemetry.events import Event, OffersChanged, ServerChanged
 from pegboard.types import CallContext, Json, ServerState
 from tests.servers import hostile_command, offering_command
 
@@ -28,6 +28,7 @@ class House:
         self.log = folder / "starts"
         self.log.touch()
         self.changed: list[str] = []
+        self.news = asyncio.Event()
         self.specs: dict[str, ServerSpec] = {}
 
     def add(self, name: str, *arguments: str, command: list[str] | None = None) -> None:
@@ -36,6 +37,16 @@ class House:
 
     def starts(self) -> list[str]:
         return self.log.read_text().split()
+
+    def hear(self, kind: str) -> None:
+        self.changed.append(kind)
+        self.news.set()
+
+    async def lists(self, relay: ServerRelay, *wanted: str) -> None:
+        """Looks whenever it is told of a change, until all these are listed."""
+        while not {*wanted} <= {each for part in await names(relay) for each in part}:
+            await self.news.wait()
+            self.news.clear()
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[tuple[Engine, ServerRelay]]:
@@ -46,10 +57,12 @@ class House:
         def heard(event: Event) -> None:
             if isinstance(event, ServerChanged) and event.state is ServerState.READY:
                 relays[0].started(event.server)
+            elif isinstance(event, OffersChanged):
+                relays[0].changed(event.server)
 
         async with Engine(config, on_event=heard, refresh=False) as engine:
             relay = ServerRelay(engine)
-            relay.watch(self.changed.append)
+            relay.watch(self.hear)
             relays.append(relay)
             try:
                 yield engine, relay
@@ -301,5 +314,46 @@ def test_a_bare_prompt_name_finds_a_server_that_runs_but_was_never_listed(tmp_pa
             await engine.call("bare__nothing", {})
             got = await ask(relay, "prompts/get", name="part")
             assert got["messages"][0]["content"]["text"].startswith("one part")
+
+    run(scenario())
+
+
+def test_a_server_that_says_its_offers_changed_is_asked_again_and_clients_are_told(house: House) -> None:
+    house.add("one", "--grows")
+
+    async def scenario() -> None:
+        async with house.open() as (engine, relay):
+            await learn(engine)
+            await house.lists(relay, "one__new2", "note://one/new2")
+            await engine.call("one__nothing", {})
+            await house.lists(relay, "one__new3", "note://one/new3")
+
+    run(scenario())
+
+
+def test_what_changes_while_it_is_being_asked_for_is_asked_for_once_more(tmp_path: Path) -> None:
+    house = House(tmp_path)
+    house.add("one", "--restless", "3")
+
+    async def scenario() -> None:
+        async with house.open() as (engine, relay):
+            await engine.call("one__nothing", {})
+            await house.lists(relay, "one__late0")
+
+    run(scenario())
+
+
+def test_what_a_server_offered_stays_listed_when_it_ends_before_it_is_asked(house: House) -> None:
+    async def scenario() -> None:
+        async with house.open() as (engine, relay):
+            await learn(engine)
+            await names(relay)
+        house.changed.clear()
+        async with house.open() as (engine, relay):
+            relay.changed("one")
+            relay.started("one")  # the news of a server that is gone by now
+            await engine.call("two__nothing", {})
+            assert await names(relay) == ALL
+            assert house.changed == []
 
     run(scenario())

@@ -138,6 +138,21 @@ def test_a_change_of_the_list_is_heard_of(era: str) -> None:
         run(scenario)
 
 
+@pytest.mark.parametrize("era", ERAS)
+def test_a_change_of_the_prompts_is_heard_of_as_such(era: str) -> None:
+    with sdk_http() as url:
+
+        async def scenario() -> None:
+            heard = Heard()
+            async with pool_of(spec("far", url), heard=heard, known_version=ERAS[era]) as pool:
+                while not heard.offers_changed.is_set():  # the subscription may begin after the first change
+                    await call(pool, "grow_prompts")
+                    await asyncio.sleep(0)
+                assert not heard.tools_changed.is_set()
+
+        run(scenario)
+
+
 def test_a_dropped_connection_is_resumed_where_the_server_offers_it() -> None:
     with sdk_http("--resumable") as url:
 

@@ -11,7 +11,7 @@ from pegboard.config.load import load
 from pegboard.engine import load_catalog
 from tests.flow.served import Served, served
 from tests.flow.shell import Shell
-from tests.servers import example_command
+from tests.servers import example_command, offering_command
 
 OWN = ["search_tools", "call_tool", "batch_tools", "read_result"]
 MILES = {"value": 26.2, "from_unit": "mi", "to_unit": "km"}
@@ -87,6 +87,20 @@ def test_the_stateless_era_sees_the_same(shell: Shell) -> None:
         assert listed["resultType"] == "complete"
         assert isinstance(listed["ttlMs"], int)
         assert "42.1648" in client.say("units__convert", MILES, _meta=meta)
+
+
+def test_a_client_hears_that_a_server_has_other_prompts_and_resources_now(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    shell.server("one", offering_command("--grows"))
+    with served(shell) as client:
+        about = client.greet()
+        assert about["capabilities"]["prompts"] == about["capabilities"]["resources"] == {"listChanged": True}
+        client.call("one__nothing")
+        while "one__new2" not in [prompt["name"] for prompt in client.ask("prompts/list")["prompts"]]:
+            client.notices.clear()  # its first list may be told of before
+            client.hear("notifications/prompts/list_changed")
+        client.hear("notifications/resources/list_changed")
+        assert "note://offering/new2" in [each["uri"] for each in client.ask("resources/list")["resources"]]
 
 
 def test_what_was_loaded_is_there_after_a_restart_and_can_be_shown(tmp_path: Path) -> None:

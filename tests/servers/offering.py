@@ -4,6 +4,8 @@
 --log FILE    a line with its id for every start
 --broken      fails to list its prompts
 --bare        has no prompts and no resources at all
+--grows       has one more prompt and one more resource after every call, and says so
+--restless N  so many times has one more prompt as soon as it was asked for them, and says so before it answers
 """
 
 from __future__ import annotations
@@ -29,8 +31,16 @@ RESOURCES: list[Any] = [
 ]
 
 
+restless = int(option("--restless", "0"))
+
+
+def say(**message: Any) -> None:
+    print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
+
+
 def initialize(params: Any) -> Any:
-    offers: dict[str, Any] = {} if BARE else {"prompts": {}, "resources": {}, "completions": {}}
+    tells = {"listChanged": True} if "--grows" in sys.argv or restless else {}
+    offers: dict[str, Any] = {} if BARE else {"prompts": tells, "resources": tells, "completions": {}}
     about = {"name": ID, "version": "1"}
     return {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}, **offers}, "serverInfo": about}
 
@@ -39,8 +49,28 @@ def list_prompts(params: Any) -> Any:
     if "--broken" in sys.argv:
         raise ValueError("the prompts are lost")
     if params.get("cursor") == "2":
-        return {"prompts": PROMPTS[1:]}
+        answer = {"prompts": PROMPTS[1:]}
+        be_restless()
+        return answer
     return {"prompts": PROMPTS[:1], "nextCursor": "2"}
+
+
+def be_restless() -> None:
+    global restless
+    if restless:
+        restless -= 1
+        PROMPTS.append({"name": f"late{restless}"})
+        say(method="notifications/prompts/list_changed")
+
+
+def call(params: Any) -> Any:
+    if "--grows" in sys.argv:
+        number = len(PROMPTS)
+        PROMPTS.append({"name": f"new{number}"})
+        RESOURCES.append({"uri": f"note://{ID}/new{number}", "name": "new"})
+        say(method="notifications/prompts/list_changed")
+        say(method="notifications/resources/list_changed")
+    return {"content": [{"type": "text", "text": "nothing"}]}
 
 
 def get_prompt(params: Any) -> Any:
@@ -58,7 +88,7 @@ def read_resource(params: Any) -> Any:
 METHODS: dict[str, Any] = {
     "initialize": initialize,
     "tools/list": lambda _: {"tools": [{"name": "nothing", "inputSchema": {"type": "object"}}]},
-    "tools/call": lambda _: {"content": [{"type": "text", "text": "nothing"}]},
+    "tools/call": call,
     "prompts/list": list_prompts,
     "prompts/get": get_prompt,
     "resources/list": lambda _: {"resources": RESOURCES},
@@ -77,7 +107,7 @@ def main() -> None:
         message = json.loads(line)
         if "id" not in message or "method" not in message:
             continue
-        answer: dict[str, Any] = {"jsonrpc": "2.0", "id": message["id"]}
+        answer: dict[str, Any] = {"id": message["id"]}
         try:
             answer["result"] = METHODS[message["method"]](message.get("params") or {})
         except KeyError:
@@ -86,7 +116,7 @@ def main() -> None:
             answer["error"] = {"code": -32002, "message": str(error)}
         except ValueError as error:
             answer["error"] = {"code": -32603, "message": str(error)}
-        print(json.dumps(answer), flush=True)
+        say(**answer)
 
 
 if __name__ == "__main__":

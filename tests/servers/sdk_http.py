@@ -94,6 +94,17 @@ async def grow(ctx: Context) -> str:
     return "grown"
 
 
+@server.tool()
+async def grow_prompts(ctx: Context) -> str:
+    """Adds a prompt and tells whoever listens."""
+    server.prompt(name="grown")(echo)
+    if ctx.request_context.protocol_version == MODERN:
+        await ctx.notify_prompts_changed()
+    else:
+        await ctx.session.send_prompt_list_changed()
+    return "grown"
+
+
 def note(event: str) -> None:
     """One line in the log."""
     if log:

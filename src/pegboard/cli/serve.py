@@ -14,7 +14,7 @@ from pegboard.errors import PegboardError
 from pegboard.gateway.identity import Origin
 from pegboard.gateway.lobby import Lobby
 from pegboard.gateway.stdio import serve_stdio, take_stdout
-from pegboard.telemetry.events import Event, ServerChanged, SkillsUpdated, ToolsUpdated
+from pegboard.telemetry.events import Event, OffersChanged, ServerChanged, SkillsUpdated, ToolsUpdated
 from pegboard.types import ServerState
 
 if TYPE_CHECKING:
@@ -77,6 +77,8 @@ class _News:
             self.lobby.look_again()
         elif isinstance(event, ServerChanged) and event.state is ServerState.READY and self.relay is not None:
             self.relay.started(event.server)
+        elif isinstance(event, OffersChanged) and self.relay is not None:
+            self.relay.changed(event.server)
 
 
 async def _on_stdio(config: Config, args: argparse.Namespace, stdout: int) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import hashlib
 import logging
 import secrets
@@ -21,7 +22,7 @@ import msgspec
 
 from pegboard.catalog.cache import cache_key, cache_path
 from pegboard.catalog.permit import permit_of
-from pegboard.errors import PegboardError, RemoteError
+from pegboard.errors import ConnectionLost, PegboardError, RemoteError
 from pegboard.gateway import offers as names
 from pegboard.gateway.offers import Known, Offers
 from pegboard.gateway.refusals import Refused
@@ -43,6 +44,8 @@ RESOURCE_NOT_FOUND = -32002
 WAIT_SECONDS = 3.0
 """How long a list waits for servers that run but were never asked; after that it goes without them."""
 ASK_SECONDS = 15.0
+RELEARN_SECONDS = 0.5
+"""How long after a server said that its lists changed it is asked for them: it may say so many times in a row."""
 MAX_PAGES = 20
 MAX_ENTRIES = 2000
 LIST_TTL_MS = 60_000
@@ -70,6 +73,9 @@ class ServerRelay:
         self._files = files or DiskFiles()
         self._known: dict[str, Offers] = {}
         self._learning: dict[str, asyncio.Task[None]] = {}
+        self._outdated: set[str] = set()
+        """Servers that said that their lists are others than those they were last asked for."""
+        self._planned: dict[str, asyncio.TimerHandle] = {}
         self._changed: Callable[[Kind], None] = lambda _: None
         self._loaded = False
 
@@ -91,8 +97,22 @@ class ServerRelay:
         if not self._is_fresh(server):
             self._learn(server)
 
+    def changed(self, server: str) -> None:
+        """A server says that it offers something else now: it is asked again, soon, but not as often as it says so."""
+        self._outdated.add(server)
+        if server not in self._planned:
+            loop = asyncio.get_running_loop()
+            self._planned[server] = loop.call_later(RELEARN_SECONDS, self._relearn, server)
+
+    def _relearn(self, server: str) -> None:
+        del self._planned[server]
+        if server in self._outdated:
+            self._learn(server)
+
     async def close(self) -> None:
         """Asks no more."""
+        for timer in self._planned.values():
+            timer.cancel()
         tasks = list(self._learning.values())
         for task in tasks:
             task.cancel()
@@ -119,7 +139,7 @@ class ServerRelay:
     async def _catch_up(self) -> None:
         """Waits a little for servers that run and have not been asked yet."""
         for name in self._usable():
-            if self._engine.server(name).capabilities is not None and not self._is_fresh(name):
+            if not self._is_fresh(name):
                 self._learn(name)
         waiting = [task for name, task in self._learning.items() if name not in self._known]
         if waiting:
@@ -143,17 +163,24 @@ class ServerRelay:
         return {prefix: self._known[name] for name, prefix in self._usable().items() if name in self._known}
 
     def _is_fresh(self, server: str) -> bool:
-        known = self._known.get(server)
+        known = None if server in self._outdated else self._known.get(server)
         return known is not None and 0 <= time.time() - known.at < self._engine.config.tools.refresh_after
 
     # ── learning what a server offers ────────────────────────────────────────────────────────────────────────────
 
     def _learn(self, name: str) -> None:
-        if name not in self._learning:
+        # One that has ended meanwhile is asked when it runs again; that it says nothing does not mean it has nothing.
+        if name not in self._learning and self._engine.server(name).capabilities is not None:
             task = self._learning[name] = asyncio.ensure_future(self._ask_for_all(name))
-            task.add_done_callback(lambda _: self._learning.pop(name, None))
+            task.add_done_callback(functools.partial(self._learnt, name))
+
+    def _learnt(self, name: str, task: asyncio.Task[None]) -> None:
+        self._learning.pop(name, None)
+        if name in self._outdated and not task.cancelled():
+            self.changed(name)  # it changed while it was asked: what it said may be of before or after
 
     async def _ask_for_all(self, name: str) -> None:
+        self._outdated.discard(name)
         try:
             server = self._engine.server(name)
             found = await self._offers_of(server)
@@ -169,7 +196,9 @@ class ServerRelay:
             self._changed("resources")
 
     async def _offers_of(self, server: Server) -> Offers:
-        said = server.capabilities or {}
+        said = server.capabilities
+        if said is None:
+            raise ConnectionLost(server.name, "it has ended")
         salt = secrets.token_hex(16)
         lists = {method: await self._all(server, method, said) for method in LISTS}
         return Offers(

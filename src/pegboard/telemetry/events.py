@@ -29,4 +29,10 @@ class SkillsUpdated(msgspec.Struct, frozen=True, kw_only=True, tag="skills_updat
     """Skills came, went, or say something else of themselves."""
 
 
-Event = ToolsUpdated | ServerChanged | SkillsUpdated
+class OffersChanged(msgspec.Struct, frozen=True, kw_only=True, tag="offers_changed", tag_field="event"):
+    """One server says that its prompts or resources are others now. It may say so as often as it likes."""
+
+    server: str
+
+
+Event = ToolsUpdated | ServerChanged | SkillsUpdated | OffersChanged

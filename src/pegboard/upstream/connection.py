@@ -41,6 +41,7 @@ from pegboard.wire.messages import (
     object_or_nothing,
     read_object,
 )
+from pegboard.wire.subscriptions import FIELDS
 from pegboard.wire.versions import Era, era_of
 
 PROBE_SECONDS = 5.0
@@ -52,6 +53,7 @@ ASKS: Json = {"elicitation": {"form": {}, "url": {}}}
 """What a caller can be asked who says nothing else."""
 DECLARED: Json = {**ASKS, "sampling": {}}
 """What is said in a handshake, for all callers to come. Not `roots`: one connection has callers in many folders."""
+OFFERS_CHANGED = ("notifications/prompts/list_changed", "notifications/resources/list_changed")
 LISTEN_RETRIES = 5
 LISTEN_LASTS = 10.0
 CLOSE_SECONDS = 1.0
@@ -61,13 +63,21 @@ _NOT_AN_ANSWER = re.compile(rb'\s*\{\s*(?:"(?:jsonrpc|id)"\s*:\s*(?:"[^"]*"|\d+)
 class Connection:
     """Requests and their answers on one link. It is the link's inbox."""
 
-    def __init__(self, server: str, link: Link, *, on_tools_changed: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        server: str,
+        link: Link,
+        *,
+        on_tools_changed: Callable[[], None],
+        on_offers_changed: Callable[[], None] = lambda: None,
+    ) -> None:
         self._server = server
         self._link = link
         self._side = ClientSide("pegboard", pegboard.__version__)
         self._pending: dict[int, Pending] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._on_tools_changed = on_tools_changed
+        self._on_offers_changed = on_offers_changed
         self._questions = Questions(self._pending, self._reply)
         self._listening: int | None = None
         self._lost_requests = False
@@ -335,6 +345,8 @@ class Connection:
             self._progressed(notification)
         elif notification.method == "notifications/tools/list_changed":
             self._on_tools_changed()
+        elif notification.method in OFFERS_CHANGED:
+            self._on_offers_changed()
 
     def _progressed(self, notification: Notification) -> None:
         params = object_or_nothing(notification.params)
@@ -384,12 +396,14 @@ class Connection:
     # ── list changes in the stateless era ────────────────────────────────────────────────────────────────────────
 
     def _listen_if_offered(self, agreement: Agreement) -> None:
-        tools = agreement.capabilities.get("tools")
-        offered = isinstance(tools, dict) and tools.get("listChanged")
-        if offered and era_of(agreement.version) is Era.STATELESS:
-            self._spawn(self._listen())
+        told = {kind: agreement.capabilities.get(kind) for kind in FIELDS}
+        wanted = {
+            FIELDS[kind]: True for kind, says in told.items() if isinstance(says, dict) and says.get("listChanged")
+        }
+        if wanted and era_of(agreement.version) is Era.STATELESS:
+            self._spawn(self._listen(wanted))
 
-    async def _listen(self) -> None:
+    async def _listen(self, wanted: Json) -> None:
         """Keeps a subscription open while the connection lasts; a server that refuses it is left alone."""
         clock = asyncio.get_running_loop().time
         attempt = 0
@@ -397,7 +411,7 @@ class Connection:
             began = clock()
             self._listening = self._side.next_id
             try:
-                await self._ask("subscriptions/listen", {"notifications": {"toolsListChanged": True}}, timeout=None)
+                await self._ask("subscriptions/listen", {"notifications": wanted}, timeout=None)
             except RemoteError:
                 return
             except ServerError:

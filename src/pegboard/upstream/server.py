@@ -72,6 +72,8 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     """Bounds how many servers start at the same time."""
     on_state: Callable[[str, ServerState, str], None]
     on_tools_changed: Callable[[str], None]
+    on_offers_changed: Callable[[str], None] = lambda _: None
+    """A server says that its prompts or resources are others now."""
     schema_of: Callable[[str, str], Json | None]
     """The input schema of a tool, as last known; for arguments that HTTP mirrors into headers."""
     known_version: Callable[[str], str]
@@ -308,7 +310,9 @@ class Server:
         links = self._around.links(self.spec, self.limits)
         first: TurnedDown | None = None
         for link in links:
-            connection = Connection(self.name, link, on_tools_changed=self._tools_changed)
+            connection = Connection(
+                self.name, link, on_tools_changed=self._tools_changed, on_offers_changed=self._offers_changed
+            )
             made.append(connection)
             is_legacy = first is not None or self.spec.transport == "sse"
             error = await self._try(connection, link, NEWEST_HANDSHAKE if is_legacy else known)
@@ -392,6 +396,9 @@ class Server:
 
     def _tools_changed(self) -> None:
         self._around.on_tools_changed(self.name)
+
+    def _offers_changed(self) -> None:
+        self._around.on_offers_changed(self.name)
 
     def _mirrored(self, connection: Connection, tool: str) -> Mirrored:
         if self.spec.transport != "http" or connection.agreement.era is not Era.STATELESS:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from pegboard.telemetry.events import Event, ServerChanged, ToolsUpdated
+from pegboard.telemetry.events import Event, OffersChanged, ServerChanged, ToolsUpdated
 from pegboard.types import ServerState
 
 
@@ -14,6 +14,7 @@ from pegboard.types import ServerState
     [
         ToolsUpdated(server="a", added=("a__x",), removed=(), changed=("a__y",), catalog_version="sha256:0"),
         ServerChanged(server="a", state=ServerState.ERROR, reason="it died"),
+        OffersChanged(server="a"),
     ],
 )
 def test_an_event_comes_back_from_json_as_itself(event):
