@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 RELIST_SECONDS = 2.0
 """A server that says its tools changed is asked at most this often."""
+LOOK_AGAIN_SECONDS = 300.0
+"""How often it is seen to that servers are asked whose tools are not known, or not any more."""
 
 
 class Refreshed(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,6 +113,7 @@ class Engine:
         self._file_warnings: tuple[str, ...] = ()
         self._catalog = Catalog(version="", tools={}, servers={})
         self._refreshing: dict[str, asyncio.Task[Refreshed]] = {}
+        self._upkeep: asyncio.Task[None] | None = None
         self._relisted: dict[str, float] = {}
         self._asked_again: set[str] = set()
         self._live: LiveIndex | None = None
@@ -150,15 +153,16 @@ class Engine:
                 on_warning=self._on_warning,
             )
         if self._refreshes:
-            self.refresh_in_background()
+            self._upkeep = asyncio.create_task(self._keep_fresh(), name="pegboard upkeep")
         return self
 
     async def __aexit__(self, *_: object) -> None:
         import asyncio
 
-        for task in list(self._refreshing.values()):
+        tasks = [*self._refreshing.values(), *([self._upkeep] if self._upkeep is not None else [])]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._refreshing.values(), return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         if self._live is not None:
             await self._live.close()
         await self._pool.close()
@@ -205,6 +209,19 @@ class Engine:
         """Asks stale servers for their tools, a few at a time, while everything else goes on."""
         for name in self.stale():
             self._refresh_task(name)
+
+    async def _keep_fresh(self) -> None:
+        """Asks stale servers now, and as long as this lives: one that was down may be up, and the end may be far."""
+        import asyncio
+
+        self.refresh_in_background()
+        while True:
+            await asyncio.sleep(LOOK_AGAIN_SECONDS)
+            for name in self.stale():
+                known = self._snapshots.get(name)
+                # How long a list may be relied on is no word on how often its server should be started for it.
+                if known is None or not 0 <= time.time() - known.cached_at < self.config.tools.refresh_after:
+                    self._refresh_task(name)
 
     async def refresh(
         self, names: Sequence[str] = (), *, on_done: Callable[[Refreshed], None] | None = None

@@ -14,7 +14,7 @@ from pegboard.catalog.cache import cache_path
 from pegboard.config.model import Config, GatewayConfig, Requires, ServerConfig, ServerSpec, StoreConfig, ToolsConfig
 from pegboard.engine import Engine, load_catalog
 from pegboard.errors import PegboardError, ServerNotFound, ServerUnavailable, ToolNotFound
-from pegboard.telemetry.events import Event, ToolsUpdated
+from pegboard.telemetry.events import Event, ServerChanged, ToolsUpdated
 from pegboard.types import CallContext, Progress, ServerState
 from tests.servers import plain_command
 
@@ -313,6 +313,83 @@ def test_stale_servers_are_refreshed_in_the_background_and_fresh_ones_are_left_a
 
     in_engine(house, work, lambda event: updated.set() if isinstance(event, ToolsUpdated) else None, refresh=True)
     assert house.starts("fresh") == 1
+
+
+def test_a_server_that_was_down_at_the_start_is_asked_again_by_itself(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pegboard.engine.LOOK_AGAIN_SECONDS", 0.2)
+    house.add("late")
+    program = house.script("late").read_bytes()
+    house.script("late").unlink()
+    failed, updated = asyncio.Event(), asyncio.Event()
+
+    def heard(event: Event) -> None:
+        if isinstance(event, ServerChanged) and event.state is ServerState.ERROR:
+            failed.set()
+        elif isinstance(event, ToolsUpdated):
+            updated.set()
+
+    async def work(engine: Engine) -> None:
+        await failed.wait()
+        assert engine.catalog.tools == {}
+        house.script("late").write_bytes(program)
+        await updated.wait()
+        assert "late__echo" in engine.catalog.tools
+
+    in_engine(house, work, heard, refresh=True)
+
+
+def test_a_list_that_grows_old_while_pegboard_runs_is_asked_anew(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pegboard.engine.LOOK_AGAIN_SECONDS", 0.2)
+    house.tools = ToolsConfig(refresh_after=0.1)
+    house.add("one")
+    added: list[str] = []
+    updated = asyncio.Event()
+
+    def heard(event: Event) -> None:
+        if isinstance(event, ToolsUpdated):
+            added.extend(event.added)
+            updated.set()
+
+    async def work(_: Engine) -> None:
+        await updated.wait()
+        script = house.script("one")
+        script.write_text(script.read_text().replace('"echo"', '"shout"'))
+        while "one__shout" not in added:
+            updated.clear()
+            await updated.wait()
+
+    in_engine(house, work, heard, refresh=True)
+
+
+def test_a_list_that_its_server_calls_short_lived_does_not_start_it_time_and_again(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pegboard.engine.LOOK_AGAIN_SECONDS", 0.05)
+    house.add("one", "--era", "modern", "--ttl", "1")
+    house.add("two")
+    script = house.script("two")
+    program = script.read_bytes()
+    script.unlink()
+    seen: list[str] = []
+    updated = asyncio.Event()
+
+    def heard(event: Event) -> None:
+        if isinstance(event, ToolsUpdated):
+            seen.append(event.server)
+            updated.set()
+        elif isinstance(event, ServerChanged) and event.server == "two" and event.state is ServerState.ERROR:
+            script.write_bytes(program)
+
+    async def work(engine: Engine) -> None:
+        while sorted(seen) != ["one", "two"]:  # by then it has been looked again at least once
+            updated.clear()
+            await updated.wait()
+        assert "one" in engine.stale()
+
+    in_engine(house, work, heard, refresh=True)
+    assert house.starts("one") == 1
 
 
 def test_a_disabled_server_is_never_contacted(house: House) -> None:

@@ -192,7 +192,9 @@ class GatewayConfig(Table, frozen=True, kw_only=True):
     """How Pegboard runs its connections; the timeouts are defaults for every server."""
 
     max_starting: Annotated[Count, Meta(description="Servers that may be starting at the same time.")] = 4
-    background_refresh: Annotated[bool, Meta(description="Ask stale servers for their tools after loading.")] = True
+    background_refresh: Annotated[
+        bool, Meta(description="Ask stale servers for their tools, at the start and every few minutes.")
+    ] = True
     start_timeout: Annotated[Seconds, Meta(description="Seconds until a server must be ready.")] = 30.0
     call_timeout: Annotated[Seconds, Meta(description="Seconds until a call must be answered.")] = 120.0
     idle_timeout: Annotated[Seconds, Meta(description="Seconds without a call before a server is stopped.")] = 300.0
