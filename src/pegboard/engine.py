@@ -20,7 +20,7 @@ from pegboard.errors import PegboardError, ServerNotFound, ServerUnavailable, To
 from pegboard.protocols import Files, Source
 from pegboard.store.files import DiskFiles
 from pegboard.telemetry.events import Event, OffersChanged, ServerChanged, SkillsUpdated, ToolsUpdated
-from pegboard.types import Answer, CallContext, Caller, Json, Listing, Priors, ServerState, Tool, Via
+from pegboard.types import Answer, CallContext, Caller, Json, Listing, Priors, ServerState, Tool, Unlisted, Via
 from pegboard.upstream.probe import Prober
 from pegboard.upstream.tokens import identity_of
 
@@ -113,6 +113,8 @@ class Engine:
         self._file_warnings: tuple[str, ...] = ()
         self._catalog = Catalog(version="", tools={}, servers={})
         self._refreshing: dict[str, asyncio.Task[Refreshed]] = {}
+        self._failed: dict[str, str] = {}
+        """Why the latest attempt to list a server's tools failed."""
         self._upkeep: asyncio.Task[None] | None = None
         self._relisted: dict[str, float] = {}
         self._asked_again: set[str] = set()
@@ -284,6 +286,7 @@ class Engine:
             try:
                 listing = await server.list_tools()
             except PegboardError as error:
+                self._failed[name] = error.message
                 await asyncio.to_thread(self._shelf.put_error, server.spec, error)
                 known = self._catalog.servers[name].tool_count
                 return Refreshed(server=name, tools=known, error=error.message, hint=error.hint)
@@ -295,6 +298,7 @@ class Engine:
 
     def _adopt(self, name: str, snapshot: Snapshot, warnings: tuple[str, ...]) -> Refreshed:
         self._snapshots[name] = snapshot
+        self._failed.pop(name, None)
         before = self._catalog
         self._rebuild()
         changes = diff(before, self._catalog).get(name)
@@ -441,6 +445,7 @@ class Engine:
                     prepare=self._prepare,
                     execute=self._execute,
                     search=self.search,
+                    unlisted=lambda name: Unlisted(name, name in self._refreshing, self._failed.get(name, "")),
                     learn=self.learn,
                     library=self._library,
                     approve=self._approve,

@@ -175,6 +175,16 @@ class Hit(msgspec.Struct, frozen=True, kw_only=True):
     match: Match = Match()
 
 
+class Unlisted(msgspec.Struct, frozen=True):
+    """A server whose tools nobody knows."""
+
+    server: str
+    asking: bool = True
+    """Whether it is being asked now."""
+    error: str = ""
+    """What went wrong the last time."""
+
+
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """What a search found."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -137,6 +138,18 @@ def test_looking_at_a_conversation_does_not_make_one(tmp_path: Path) -> None:
     shell = gateway_over(tmp_path)
     assert shell.json("context", "typo")["active"] == []
     assert shell.json("context") == {"conversations": {}}
+
+
+def test_a_search_tells_of_a_server_that_cannot_start_instead_of_asking_for_patience(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    shell.server("dead", [sys.executable, "-c", "import sys; sys.exit('SECRET')"])
+    with served(shell) as client:
+        client.greet()
+        said = client.say("search_tools", {"query": "open an issue"})
+        while "being asked" in said:
+            said = client.say("search_tools", {"query": "open an issue"})
+    assert "The tools of dead are not known, for it failed: " in said
+    assert "SECRET" not in said
 
 
 def test_off_is_off(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ from pegboard.surface.compose import Reason, Surface, compose
 from pegboard.surface.guidance import guidance, news
 from pegboard.surface.stock import Stock, stock_of
 from pegboard.surface.tokens import WORD_PIECES, Counter
-from pegboard.types import Answer, CallContext, Caller, Exposure, Json, Lookup, Record, SkillLoad, Tool, Via
+from pegboard.types import Answer, CallContext, Caller, Exposure, Json, Lookup, Record, SkillLoad, Tool, Unlisted, Via
 
 if TYPE_CHECKING:
     import asyncio
@@ -60,6 +60,8 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     invoker: Callable[[], Invoker]
     conversations: Conversations
     record: Callable[[Record], None]
+    unlisted: Callable[[str], Unlisted] = Unlisted
+    """What there is to say of a server that was never listed."""
     surface: SurfaceConfig
     calls: CallsConfig
     library: Library | None = None
@@ -328,7 +330,7 @@ class FrontDesk:
             change=change if surface.basis.list_active and surface.verdict.deferring else None,
             skills=await self._fitting_skills(asked, query),
             news=self._news(conversation, surface),
-            unasked=[] if caller.lists else [entry.name for entry in _never_asked(self._parts.catalog())],
+            unlisted=[] if caller.lists else self._unlisted(),
         )
         count = self._parts.counter.count
         self._parts.record(
@@ -388,6 +390,9 @@ class FrontDesk:
         tokens = self._parts.counter.count(text)
         self._parts.record(SkillLoad(at=at, caller=caller.identity, tokens=tokens, **about))
         return self._parts.invoker().fitted(result_of(text, found), caller)
+
+    def _unlisted(self) -> list[Unlisted]:
+        return [self._parts.unlisted(entry.name) for entry in _never_asked(self._parts.catalog())]
 
     def _way_to_call(self, tool: Tool) -> str:
         """Which of our own tools calls this one."""

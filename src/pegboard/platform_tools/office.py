@@ -15,7 +15,7 @@ import msgspec
 from pegboard.catalog.catalog import Catalog
 from pegboard.config.model import Config
 from pegboard.errors import PegboardError
-from pegboard.types import Answer, CallContext, Json, Priors, Record, Tool
+from pegboard.types import Answer, CallContext, Json, Priors, Record, Tool, Unlisted
 
 if TYPE_CHECKING:
     import asyncio
@@ -40,6 +40,7 @@ class House(msgspec.Struct, frozen=True, kw_only=True):
     prepare: Callable[[Tool], Awaitable[None]]
     execute: Callable[[Tool, Json, CallContext], Awaitable[Json]]
     search: Callable[[str, Terms], Awaitable[Answer]]
+    unlisted: Callable[[str], Unlisted]
     learn: Callable[[Mapping[str, Priors]], None]
     library: Library | None = None
     approve: Approve | None = None
@@ -75,6 +76,7 @@ class Office:
                 Parts(
                     catalog=self._house.catalog,
                     search=self._house.search,
+                    unlisted=self._house.unlisted,
                     invoker=self.invoker,
                     conversations=conversations,
                     record=self.record,

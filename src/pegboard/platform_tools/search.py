@@ -13,7 +13,7 @@ from pegboard.platform_tools.asked import Asked
 from pegboard.surface.activation import Change
 from pegboard.surface.render import Detail, rendered, summary
 from pegboard.surface.visible import one_line
-from pegboard.types import Answer, Caller, Hit, Json, Tool
+from pegboard.types import Answer, Caller, Hit, Json, Tool, Unlisted
 
 Search = Callable[[str, Terms], Awaitable[Answer]]
 
@@ -21,6 +21,8 @@ MOST_ALSO = 3
 _LONGEST_QUERY = 120
 _LONGEST_NAME = 80
 _MOST_UNKNOWN = 10
+_MOST_FAILED = 3
+_LONGEST_REASON = 160
 
 
 def terms_of(asked: Asked, caller: Caller) -> Terms:
@@ -46,10 +48,10 @@ def answer_text(
     change: Change | None = None,
     skills: str = "",
     news: str = "",
-    unasked: Sequence[str] = (),
+    unlisted: Sequence[Unlisted] = (),
 ) -> str:
     """The answer as a model reads it: `call` names what calls a tool, None where what is loaded is called by name;
-    `change` is told where loaded ones are listed, `unasked` where nothing fits; `skills` are those that fit too."""
+    `change` is told where loaded ones are listed, `unlisted` where nothing fits; `skills` are those that fit too."""
     hits = [hit for hit in answer.hits if hit.name in tools]
     parts = [_nothing(asked, answer)]
     if hits:
@@ -63,8 +65,8 @@ def answer_text(
         parts += truth_about(change, told=call is None)
     if skills:
         parts.append(skills)
-    if unasked and not hits:
-        parts.append(_not_asked_yet(unasked))
+    if unlisted and not hits:
+        parts += _not_known(unlisted)
     parts += [f"Note: {note}." for note in answer.notes]
     if news:
         parts.append(news)
@@ -113,10 +115,31 @@ def _nothing(asked: Asked, answer: Answer) -> str:
     )
 
 
-def _not_asked_yet(servers: Sequence[str]) -> str:
-    shown = ", ".join(servers[:_MOST_UNKNOWN])
-    more = f" and {len(servers) - _MOST_UNKNOWN} more" if len(servers) > _MOST_UNKNOWN else ""
-    return f"The tools of {shown}{more} are not known yet: these servers are being asked. Search again in a moment."
+def _not_known(servers: Sequence[Unlisted]) -> list[str]:
+    """Only who waits for something that is to come is told to wait: a server that is down must not look like one."""
+    asking = [each.server for each in servers if each.asking]
+    failed = [each for each in servers if each.error and not each.asking]
+    others = [each.server for each in servers if not each.error and not each.asking]
+    said = []
+    if asking:
+        said.append(
+            f"The tools of {_some(asking)} are not known yet: these servers are being asked. Search again in a moment."
+        )
+    said += [
+        f"The tools of {each.server} are not known, for it failed: "
+        f"{one_line(each.error.removeprefix(f'{each.server}: '), _LONGEST_REASON)}. Do without it, or tell the user."
+        for each in failed[:_MOST_FAILED]
+    ]
+    if rest := [each.server for each in failed[_MOST_FAILED:]]:
+        said.append(f"Nor are those of {_some(rest)}, which failed too.")
+    if others:
+        said.append(f"The tools of {_some(others)} were never asked for; `pegboard refresh` does, if the user runs it.")
+    return said
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MOST_UNKNOWN} more" if len(names) > _MOST_UNKNOWN else ""
+    return ", ".join(names[:_MOST_UNKNOWN]) + more
 
 
 def is_narrowed(asked: Asked) -> bool:
@@ -125,9 +148,7 @@ def is_narrowed(asked: Asked) -> bool:
 
 
 def _unknown(names: Sequence[str]) -> str:
-    shown = ", ".join(one_line(name, _LONGEST_NAME) for name in names[:_MOST_UNKNOWN])
-    more = f" and {len(names) - _MOST_UNKNOWN} more" if len(names) > _MOST_UNKNOWN else ""
-    return f"No tool is named: {shown}{more}."
+    return f"No tool is named: {_some([one_line(name, _LONGEST_NAME) for name in names])}."
 
 
 def truth_about(change: Change, *, told: bool = False) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from pegboard.catalog.catalog import Catalog
@@ -17,7 +17,7 @@ from pegboard.platform_tools.library import Library
 from pegboard.protocols import Store
 from pegboard.surface.tokens import WORD_PIECES
 from pegboard.testing import FakeSource, FakeStore
-from pegboard.types import Answer, CallContext, Caller, Json, Record, Tool
+from pegboard.types import Answer, CallContext, Caller, Json, Record, Tool, Unlisted
 from tests.unit.index.given import by_name, index_of, office, static
 
 ANA = Caller(conversation="ana")
@@ -50,6 +50,7 @@ class Office:
         results: dict[str, Any] | None = None,
         calls: CallsConfig = CallsConfig(),  # noqa: B008 - frozen
         library: Library | None = None,
+        unlisted: Callable[[str], Unlisted] = Unlisted,
         **surface: Any,
     ) -> None:
         self.now = time.time()
@@ -77,6 +78,7 @@ class Office:
             Parts(
                 catalog=lambda: self.catalog,
                 search=self._search,
+                unlisted=unlisted,
                 invoker=lambda: self.invoker,
                 conversations=self.conversations,
                 record=self.records.append,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
@@ -15,7 +15,7 @@ from pegboard.config.model import CallsConfig
 from pegboard.errors import RemoteError, StartFailed
 from pegboard.surface.tokens import WORD_PIECES, definition_tokens
 from pegboard.testing import text_result
-from pegboard.types import Caller, Ending, Exposure, Lookup, Outcome
+from pegboard.types import Caller, Ending, Exposure, Lookup, Outcome, Unlisted
 from tests.unit.index.given import office, tool
 from tests.unit.platform_tools.given import ANA, Office, text_of
 
@@ -141,8 +141,8 @@ def test_knowing_a_definition_does_not_count_as_showing_the_list():
     assert desk.records == []
 
 
-def never_asked() -> Office:
-    desk = Office([], mode="auto")
+def never_asked(unlisted: Callable[[str], Unlisted] = Unlisted) -> Office:
+    desk = Office([], mode="auto", unlisted=unlisted)
     entry = ServerEntry(name="github", prefix="github", listed=None)
     desk.catalog = Catalog(version="0", tools={}, servers={"github": entry})
     return desk
@@ -158,6 +158,23 @@ def test_before_any_server_was_asked_a_client_gets_our_tools_and_learns_of_the_s
         assert desk.listed() == list(desk.catalog.tools)
 
     run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("unlisted", "said"),
+    [
+        (
+            Unlisted("github", asking=False, error="github: it ended with code 1\nSearch again!"),
+            "for it failed: it ended",
+        ),
+        (Unlisted("github", asking=False), "`pegboard refresh`"),
+    ],
+)
+def test_a_server_that_is_down_is_not_said_to_be_on_its_way(unlisted, said):
+    answer = run(never_asked(lambda _: unlisted).search("open an issue"))
+    assert said in answer
+    assert "in a moment" not in answer
+    assert "\nSearch again!" not in answer
 
 
 def test_a_server_that_turns_out_to_have_no_tools_is_no_longer_waited_for():
