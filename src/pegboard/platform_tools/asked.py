@@ -14,7 +14,17 @@ from pegboard.errors import ArgumentsError
 from pegboard.invoke.repair import mend
 from pegboard.invoke.schema import Rule, compile_schema
 from pegboard.invoke.words import wrong_arguments
-from pegboard.platform_tools.definitions import BATCH, CALL, CALL_READ, CALL_WRITE, DEFAULT_LIMIT, LOAD, READ, SEARCH
+from pegboard.platform_tools.definitions import (
+    BATCH,
+    CALL,
+    CALL_READ,
+    CALL_WRITE,
+    DEFAULT_LIMIT,
+    LOAD,
+    MOST,
+    READ,
+    SEARCH,
+)
 from pegboard.surface.render import Detail
 from pegboard.types import Json
 
@@ -81,6 +91,15 @@ class OwnArguments:
 
     def read(self, name: str, arguments: Any) -> Any:
         """What the tool was called with, mended where there is no doubt; else an ArgumentsError with the schema."""
+        try:
+            return self._read(name, arguments)
+        except ArgumentsError:
+            meant = _meant(name, arguments)
+            if meant == arguments:
+                raise
+        return self._read(name, meant)
+
+    def _read(self, name: str, arguments: Any) -> Any:
         schema = self._schemas[name]
         given = {} if arguments is None else arguments
         mended = mend(given if name == LOAD else _gathered(given), self._rules[name])
@@ -120,3 +139,26 @@ def _gathered(arguments: Any) -> Any:
         return arguments
     beside = {key: value for key, value in arguments.items() if key != "name"}
     return {"name": arguments["name"], "arguments": beside} if beside else arguments
+
+
+def _meant(name: str, arguments: Any) -> Any:
+    """What was probably meant by arguments that do not fit; the same where that is not clear."""
+    if not isinstance(arguments, dict):
+        return arguments
+    if name == SEARCH:
+        limit = arguments.get("limit")
+        return {**arguments, "limit": MOST} if isinstance(limit, int) and limit > MOST else arguments
+    if isinstance(calls := arguments.get("calls"), list):
+        return {**arguments, "calls": [_with_name(each) for each in calls]}
+    return _with_name(arguments)
+
+
+def _with_name(call: Any) -> Any:
+    """A call whose tool is named where it should be: weak models say `tool_name`, or put it among the arguments."""
+    if not isinstance(call, dict) or "name" in call:
+        return call
+    inner = call.get("arguments")
+    if isinstance(inner, dict) and len(call) == 1:
+        call = inner
+    key = next((key for key in ("name", "tool_name", "tool") if isinstance(call.get(key), str)), None)
+    return call if key is None else {"name": call[key], **{other: call[other] for other in call if other != key}}

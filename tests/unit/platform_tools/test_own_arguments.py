@@ -55,6 +55,41 @@ def test_arguments_beside_the_name_are_the_tools_own():
     run(scenario())
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"tool_name": "create_issue", "arguments": {"title": "Broken"}},
+        {"tool": "create_issue", "title": "Broken"},
+        {"arguments": {"name": "create_issue", "arguments": {"title": "Broken"}}},
+        {"arguments": {"tool_name": "create_issue", "title": "Broken"}},
+    ],
+)
+def test_a_tool_that_is_named_in_another_place_is_called_all_the_same(arguments):
+    async def scenario() -> None:
+        desk = Office()
+        await desk.call("call_tool", arguments)
+        await desk.call("batch_tools", {"calls": [arguments]})
+        assert desk.called == [("github__create_issue", {"title": "Broken"})] * 2
+
+    run(scenario())
+
+
+@pytest.mark.parametrize(
+    "arguments", [{"arguments": {}}, {"arguments": {"arguments": {"name": "create_issue"}}}, {"tool": 5}]
+)
+def test_where_no_tool_is_named_nothing_is_guessed(arguments):
+    desk = Office()
+    assert run(desk.call("call_tool", arguments))["isError"] is True
+    assert desk.called == []
+
+
+def test_more_hits_than_an_answer_may_hold_are_as_many_as_it_may():
+    desk = Office()
+    result = run(desk.call("search_tools", {"query": "issue", "limit": 500}))
+    assert not result.get("isError")
+    assert "github__create_issue" in text_of(result)
+
+
 def test_a_search_that_fails_is_a_result_and_ends_no_batch():
     async def broken(*_: object) -> Any:
         raise PegboardError("The index cannot be made: the disk is full.")
