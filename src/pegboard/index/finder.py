@@ -30,6 +30,7 @@ DEFAULT_LIMIT = 5
 MOST_SURFACED = 20
 BY_WORDS = "searched by words alone"
 OTHER_MODEL = "the embedder's vectors are not as long as the index's; `pegboard index build --anew` makes it anew"
+_QUOTES = "\"'`[] "
 _MASKS_KEPT = 16
 
 
@@ -112,8 +113,12 @@ class Finder:
             return bearers[0] if len(bearers) == 1 else None
         return tool if self._admits(tool, narrow) else None
 
+    def _named(self, name: str, narrow: Narrow) -> Tool | None:
+        """The same, also for one in quotes, as models copy it from a text."""
+        return self._exact(name, narrow) or self._exact(name.strip(_QUOTES), narrow)
+
     def _selected(self, names: Sequence[str], narrow: Narrow) -> Answer:
-        found = {name: self._exact(name, narrow) for name in names[:MOST_SURFACED]}
+        found = {name: self._named(name, narrow) for name in names[:MOST_SURFACED]}
         hits = tuple(_exact_hit(tool) for tool in dict.fromkeys(each for each in found.values() if each is not None))
         left = len(names) - len(found)
         return Answer(

@@ -67,6 +67,20 @@ def test_select_asks_no_engine_either_and_says_what_no_tool_is_called():
     assert answer.notes == ()
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        'select:"send_message", "create_issue"',
+        "select:`send_message`,'create_issue'",
+        'select:["send_message","create_issue"]',
+    ],
+)
+def test_names_to_select_may_be_quoted(finder, query):
+    answer = ask(finder, query)
+    assert names(answer) == ["slack__send_message", "github__create_issue"]
+    assert answer.unknown == ()
+
+
 def test_select_gives_all_that_are_named_whatever_the_limit(finder):
     every = [each.public_name for each in office()]
     assert names(ask(finder, "select:" + ",".join(every), limit=1)) == every
