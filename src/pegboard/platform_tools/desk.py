@@ -317,6 +317,7 @@ class FrontDesk:
         query = asked.query[:_LONGEST_QUERY]
         answer = await self._parts.search(query, terms_of(asked, caller))
         surface = self.surface(caller)
+        deferring = surface.verdict.deferring
         hits = tuple(hit for hit in answer.hits if hit.name in surface.permitted)
         answer = msgspec.structs.replace(answer, hits=hits)
         found = [hit.name for hit in hits]
@@ -326,8 +327,8 @@ class FrontDesk:
             asked,
             answer,
             surface.permitted,
-            call=None if caller.reveal == "listed" else self._way_to_call,
-            change=change if surface.basis.list_active and surface.verdict.deferring else None,
+            call=None if caller.reveal == "listed" or not deferring else self._way_to_call,
+            change=change if surface.basis.list_active and deferring else None,
             skills=await self._fitting_skills(asked, query),
             news=self._news(conversation, surface),
             unlisted=[] if caller.lists else self._unlisted(),

@@ -50,14 +50,16 @@ def answer_text(
     news: str = "",
     unlisted: Sequence[Unlisted] = (),
 ) -> str:
-    """The answer as a model reads it: `call` names what calls a tool, None where what is loaded is called by name;
+    """The answer as a model reads it: `call` names what calls a tool, None where what is listed is called by name;
     `change` is told where loaded ones are listed, `unlisted` where nothing fits; `skills` are those that fit too."""
     hits = [hit for hit in answer.hits if hit.name in tools]
     parts = [_nothing(asked, answer)]
     if hits:
         left_out = change.left_out if change is not None else ()
         parts = [
-            _by_name(hits, tools, asked.detail, left_out) if call is None else _found(hits, tools, asked.detail, call)
+            _found(hits, tools, asked.detail, call)
+            if call is not None
+            else _by_name(hits, tools, asked.detail, left_out, loaded=change is not None)
         ]
     if answer.unknown:
         parts.append(_unknown(answer.unknown))
@@ -84,8 +86,10 @@ def _found(hits: Sequence[Hit], tools: Mapping[str, Tool], detail: Detail, call:
     return "\n".join([f"Call each with what stands before it, as in {ways[0]}(name, arguments):", *marked])
 
 
-def _by_name(hits: Sequence[Hit], tools: Mapping[str, Tool], detail: Detail, left_out: Sequence[str]) -> str:
-    """Found tools that are on the list from now on: their schemas stand there, and are not said twice."""
+def _by_name(
+    hits: Sequence[Hit], tools: Mapping[str, Tool], detail: Detail, left_out: Sequence[str], *, loaded: bool
+) -> str:
+    """Found tools that are on the list, or are from now on: their schemas stand there, and are not said twice."""
 
     def line(hit: Hit) -> str:
         tool = tools[hit.name]
@@ -94,7 +98,8 @@ def _by_name(hits: Sequence[Hit], tools: Mapping[str, Tool], detail: Detail, lef
         about = summary(tool)
         return (f"{hit.name}: {about}" if about else hit.name) + _also(hit)
 
-    return "\n".join(["Loaded; call each by its name:", *map(line, hits)])
+    where = "Loaded" if loaded else "Nothing is deferred here, all tools are on your list"
+    return "\n".join([f"{where}; call each by its name:", *map(line, hits)])
 
 
 def _also(hit: Hit) -> str:

@@ -248,6 +248,14 @@ def test_what_is_listed_anyway_is_not_said_to_be_loaded():
     run(scenario())
 
 
+@pytest.mark.parametrize("mode", ["off", "auto"])
+def test_where_nothing_is_deferred_a_search_says_so_and_names_no_tool_that_is_not_listed(mode):
+    said = run(Office(mode=mode).search("open an issue"))
+    assert said.startswith("Nothing is deferred here")
+    assert "github__create_issue" in said
+    assert "call_tool" not in said
+
+
 def test_by_effect_a_search_says_which_tool_calls_what_it_found():
     async def scenario() -> None:
         read = tool("get_page", "", "wiki", annotations={"readOnlyHint": True})
