@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -252,6 +253,20 @@ async def test_a_refresh_drops_records_only_when_told_how_long_they_are_kept(ope
         assert await all_of(store) == [old]
         assert set(await refresh_priors(store, NOW, keep_days=9)) == {"a"}
         assert await all_of(store) == []
+
+
+@in_a_loop
+async def test_whoever_stops_waiting_for_a_store_leaves_it_as_it_was_for_all_others(opened):
+    async with opened() as store:
+        await store.append([OUTCOME])
+        for _ in range(20):
+            waiting = [asyncio.ensure_future(all_of(store)), asyncio.ensure_future(store.priors())]
+            await asyncio.sleep(0)
+            for each in waiting:
+                each.cancel()
+            await asyncio.gather(*waiting, return_exceptions=True)
+        await store.append([LOOKUP])
+        assert await all_of(store) == [LOOKUP, OUTCOME]
 
 
 @in_a_loop

@@ -149,6 +149,16 @@ def test_a_token_says_who_it_is_and_keeps_conversations_apart(guarded: str) -> N
     asyncio.run(scenario())
 
 
+def test_a_list_may_be_shared_by_caches_only_where_it_is_the_same_for_all(url: str, guarded: str) -> None:
+    async def listed(address: str, **headers: str) -> Any:
+        async with calling(address, **headers) as caller:
+            return (await caller.stateless("tools/list")).json()["result"]
+
+    open_to_all, known = asyncio.run(listed(url)), asyncio.run(listed(guarded, authorization=f"Bearer {TOKEN}"))
+    assert (open_to_all["cacheScope"], known["cacheScope"]) == ("public", "private")
+    assert open_to_all["ttlMs"] > 0  # nought would mean that it is out of date as soon as it arrives
+
+
 def test_health_is_told_to_whoever_is_let_in(url: str) -> None:
     async def scenario() -> Any:
         async with calling(url) as caller:
