@@ -28,6 +28,8 @@ from pegboard.types import CallContext, Caller, Ending, Json, OnAsk, Outcome, To
 from pegboard.wire.messages import INVALID_PARAMS
 
 Execute = Callable[[Tool, Json, CallContext], Awaitable[Json]]
+LARGE = 1024 * 1024
+"""Bytes of a result that takes long enough to work on for others to notice."""
 _DETAIL = 200
 
 
@@ -157,6 +159,8 @@ class Invoker:
         call.result_bytes = len(raw) if raw is not None else 0
         if call.verbatim:
             return result
+        if call.result_bytes > LARGE:
+            await asyncio.sleep(0)  # reading and writing it kept everybody waiting; so will cutting it
         promised = facts.has_output_schema and call.via == "direct"
         shaped = shape(result, raw, self._caps, lambda *rest: self.pages.keep(call.caller, *rest), promised=promised)
         if call.ending is Ending.TOOL_ERROR and not call.detail:

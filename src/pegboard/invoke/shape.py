@@ -36,8 +36,8 @@ class Caps(msgspec.Struct, frozen=True):
     depth: int = MAX_DEPTH
 
 
-def encoded(result: Json) -> bytes | None:
-    """The result as JSON; None when it is nested too deeply, or holds what is not JSON."""
+def encoded(result: Any) -> bytes | None:
+    """The result, or a part of one, as JSON; None when it is nested too deeply, or holds what is not JSON."""
     try:
         return msgspec.json.encode(result)
     except (RecursionError, TypeError, ValueError):
@@ -99,10 +99,11 @@ def _fields(result: Json, parts: list[Json], caps: Caps, *, promised: bool) -> t
         if key == "content":
             fields[key] = []
         elif key == "structuredContent":
-            if promised or _size(value, caps) <= caps.text_bytes:
+            raw = None if promised else _written(value, caps)
+            if promised or (raw is not None and len(raw) <= caps.text_bytes):
                 fields[key] = value
             else:
-                notes += _structured_as_text(value, parts, caps)
+                notes += _structured_as_text(value, raw, parts, caps)
         elif len(fields) < _FIELDS and (size := _size(value, caps)) <= left:
             left -= size
             fields[key] = value
@@ -117,16 +118,19 @@ def _fields(result: Json, parts: list[Json], caps: Caps, *, promised: bool) -> t
 
 
 def _size(value: Any, caps: Caps) -> float:
-    """Bytes as JSON; without end when it is too deep. That is looked at only where it is not too large anyway."""
-    raw = encoded({"": value})
-    if raw is None or (len(raw) - 5 <= caps.text_bytes and deeper_than(value, caps.depth)):
-        return float("inf")
-    return len(raw) - 5
+    """Bytes as JSON; without end when it is too deep."""
+    raw = _written(value, caps)
+    return float("inf") if raw is None else len(raw)
 
 
-def _structured_as_text(value: Any, parts: list[Json], caps: Caps) -> list[str]:
+def _written(value: Any, caps: Caps) -> bytes | None:
+    """The value as JSON; None when it is too deep. That is looked at only where it is not too large anyway."""
     raw = encoded(value)
-    if raw is None or (len(raw) <= caps.text_bytes and deeper_than(value, caps.depth)):
+    return None if raw is None or (len(raw) <= caps.text_bytes and deeper_than(value, caps.depth)) else raw
+
+
+def _structured_as_text(value: Any, raw: bytes | None, parts: list[Json], caps: Caps) -> list[str]:
+    if raw is None:
         return [f"[left out: structuredContent, which is nested more than {caps.depth} levels deep]"]
     texts = [part["text"] for part in parts if is_text(part)]
     if len(texts) == 1 and len(raw) <= _COMPARED and _same(texts[0], value):

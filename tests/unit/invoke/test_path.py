@@ -354,3 +354,15 @@ def test_a_server_that_does_not_start_is_recorded_with_how_long_that_took() -> N
     board.start_seconds, board.start_error = 7.0, StartFailed("github", "it died")
     assert board.call("github__create_issue", {"title": "a"})["isError"] is True
     assert (board.last.ending, board.last.duration_ms) == (Ending.SERVER_ERROR, 7000.0)
+
+
+def test_others_get_their_turn_before_a_large_result_is_cut() -> None:
+    recorded: list[int] = []
+
+    async def large(*_: Any) -> Json:
+        asyncio.get_running_loop().call_soon(lambda: recorded.append(len(board.outcomes)))
+        return text_result("word " * 400_000)
+
+    board = bench(large)
+    board.call("github__create_issue", {"title": "a"})
+    assert recorded == [0]
