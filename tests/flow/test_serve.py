@@ -76,18 +76,33 @@ def test_a_wrong_name_is_answered_with_the_nearest(client: Served) -> None:
     assert "units__convert" in client.say("call_tool", {"name": "units__convrt", "arguments": MILES})
 
 
-def test_the_stateless_era_sees_the_same(shell: Shell) -> None:
-    meta = {
-        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientCapabilities": {},
-        "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
-    }
+STATELESS = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {},
+    "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+}
+
+
+def test_a_search_says_that_it_loaded_tools_only_where_they_are_then_listed(tmp_path: Path) -> None:
+    shell = gateway_over(tmp_path, 'mode = "on"\nlist_active = true')
+    query = {"query": "select:units__convert"}
     with served(shell) as client:
-        listed = client.ask("tools/list", {"_meta": meta})
+        said = client.say("search_tools", query, _meta=STATELESS)
+        assert "units__convert(" in said
+        assert "Loaded" not in said
+        assert [tool["name"] for tool in client.ask("tools/list", {"_meta": STATELESS})["tools"]] == OWN
+        client.greet()
+        assert "Loaded: units__convert." in client.say("search_tools", query)
+        assert client.tools() == [*OWN, "units__convert"]
+
+
+def test_the_stateless_era_sees_the_same(shell: Shell) -> None:
+    with served(shell) as client:
+        listed = client.ask("tools/list", {"_meta": STATELESS})
         assert [tool["name"] for tool in listed["tools"]] == OWN
         assert listed["resultType"] == "complete"
         assert isinstance(listed["ttlMs"], int)
-        assert "42.1648" in client.say("units__convert", MILES, _meta=meta)
+        assert "42.1648" in client.say("units__convert", MILES, _meta=STATELESS)
 
 
 def test_a_client_hears_that_a_server_has_other_prompts_and_resources_now(tmp_path: Path) -> None:

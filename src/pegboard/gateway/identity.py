@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from pegboard.types import Caller, Json
+from pegboard.types import Caller, Json, Reveal
 from pegboard.wire.asked import Asked, meta_of
 from pegboard.wire.versions import Era
 
@@ -38,7 +38,9 @@ def caller_of(origin: Origin, asked: Asked) -> Caller:
     handle = said or _text(origin.conversation) or _default(origin, asked.client)
     # A handle proves nothing: whoever guesses another caller's must not end up in that one's conversation.
     key = f"{origin.identity}:{handle}" if origin.identity else handle
-    return Caller(identity=origin.identity, conversation=key, allow=origin.allow)
+    # Where a list may not depend on the conversation, nothing must be said to have been put on it.
+    reveal: Reveal | None = "called" if asked.era is Era.STATELESS else None
+    return Caller(identity=origin.identity, conversation=key, allow=origin.allow, reveal=reveal)
 
 
 def viewer_of(origin: Origin, asked: Asked) -> Caller:
