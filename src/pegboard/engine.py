@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import asyncio
 
     from pegboard.index.finder import Terms
-    from pegboard.index.keeper import Built, IndexKeeper, OnProgress
+    from pegboard.index.keeper import Built, OnProgress
     from pegboard.index.live import LiveIndex
     from pegboard.invoke.policy import Approve
     from pegboard.platform_tools.desk import FrontDesk
@@ -62,19 +62,6 @@ def load_catalog(config: Config, files: Files | None = None) -> Catalog:
     gated = unavailable(config.servers.values(), Prober().probe_all(config.servers.values()))
     catalog = build(config, snapshots, gated)
     return msgspec.structs.replace(catalog, warnings=(*catalog.warnings, *warnings))
-
-
-def index_keeper(config: Config, on_progress: OnProgress | None = None) -> IndexKeeper:
-    """The index file of this configuration, and the embedder it should be made with."""
-    import hashlib
-
-    from pegboard.index.embedders.choose import chosen_to_search
-    from pegboard.index.keeper import IndexKeeper
-
-    # What was read from no file is told apart by its servers.
-    said = [str(file) for file in config.files] or [repr(name) for name in sorted(config.servers)]
-    which = hashlib.sha256("\n".join(said).encode()).hexdigest()[:16]
-    return IndexKeeper(config.cache_dir / f"index/{which}.index", chosen_to_search(config.search), on_progress)
 
 
 def _shelf(config: Config, files: Files | None) -> Shelf:
@@ -344,11 +331,12 @@ class Engine:
             from pegboard.index.blas import on_one_core
 
             with on_one_core():
+                from pegboard.index.keeper import keeper_of
                 from pegboard.index.live import LiveIndex
 
             specs = self.config.servers.values()
             self._live = LiveIndex(
-                index_keeper(self.config, on_progress),
+                keeper_of(self.config, on_progress),
                 limited=[spec.name for spec in specs if spec.config.trust == "limited"],
                 max_share=self.config.search.max_server_share,
             )

@@ -13,7 +13,8 @@ import msgspec
 from pegboard.board.result import Result
 from pegboard.board.state import activation_of
 from pegboard.catalog.permit import permit_of
-from pegboard.errors import ToolNotFound
+from pegboard.errors import RemoteError, ToolNotFound
+from pegboard.invoke.words import ending_of, failure, told
 from pegboard.platform_tools.definitions import ALL
 from pegboard.surface.compose import Surface
 from pegboard.types import CallContext, Caller, Json, Tool
@@ -64,11 +65,14 @@ class Chat:
         """Calls any tool by its name, shown or not, Pegboard's own among them. What fails is a result that says so."""
         given = {} if arguments is None else arguments
         desk = self._board.desk
-        return Result(
-            await self._board.home.run(
-                lambda: desk.call_tool(name, given, self._caller, context or CallContext(), via="framework")
+        try:
+            return Result(
+                await self._board.home.run(
+                    lambda: desk.call_tool(name, given, self._caller, context or CallContext(), via="framework")
+                )
             )
-        )
+        except RemoteError as error:  # where nothing is deferred a server's refusal stays one; here a model reads it
+            return Result(failure(told(error), ending_of(error)))
 
     async def search(self, query: str, **filters: Any) -> Result:
         """Finds tools and loads them; `filters` are those of the search tool: limit, server, tags, detail, …"""

@@ -11,9 +11,9 @@ from pegboard.cli import output
 from pegboard.cli.context import load_with_servers
 from pegboard.cli.progress import Progress
 from pegboard.config.model import Config
-from pegboard.engine import index_keeper, load_catalog
+from pegboard.engine import load_catalog
 from pegboard.errors import IndexDamaged, PegboardError
-from pegboard.index.keeper import read_parts
+from pegboard.index.keeper import keeper_of, read_parts
 from pegboard.store.arrays import open_arrays
 from pegboard.types import Json
 
@@ -42,7 +42,7 @@ async def _build(config: Config, args: argparse.Namespace) -> int:
         raise PegboardError("There are no tools to index yet.", hint="`pegboard refresh` asks the servers for them.")
     start = time.perf_counter()
     with Progress() as progress:
-        keeper = index_keeper(config, progress)
+        keeper = keeper_of(config, progress)
         previous = None if args.anew else keeper.open()[0]
         built = await keeper.build(catalog.tools, catalog.version, previous)
     seconds = time.perf_counter() - start
@@ -70,7 +70,7 @@ async def _build(config: Config, args: argparse.Namespace) -> int:
 
 
 def _status(config: Config, args: argparse.Namespace) -> int:
-    keeper, catalog = index_keeper(config), load_catalog(config)
+    keeper, catalog = keeper_of(config), load_catalog(config)
     index, problem = keeper.open()
     about = index.parts.about if index else None
     state = "missing" if about is None else ("current" if keeper.current(index, catalog.version) else "out of date")
@@ -98,7 +98,7 @@ def _status(config: Config, args: argparse.Namespace) -> int:
 
 
 def _verify(config: Config, args: argparse.Namespace) -> int:
-    path = index_keeper(config).path
+    path = keeper_of(config).path
     wrong, size = _examined(path)
     if args.json:
         output.emit({"file": str(path), "ok": not wrong, "problems": wrong})

@@ -13,7 +13,7 @@ from pegboard.catalog.shelf import Shelf
 from pegboard.cli import output
 from pegboard.cli.context import load_config
 from pegboard.config.model import Config
-from pegboard.engine import index_keeper, load_catalog
+from pegboard.engine import load_catalog
 from pegboard.store.facts import StoreFacts, facts_of
 from pegboard.store.files import DiskFiles
 from pegboard.store.sqlite import store_path
@@ -76,7 +76,9 @@ def _states(config: Config, catalog: Catalog) -> dict[str, int]:
 
 
 def _index(config: Config, catalog: Catalog) -> Json:
-    keeper = index_keeper(config)
+    from pegboard.index.keeper import keeper_of
+
+    keeper = keeper_of(config)
     index, problem = keeper.open()
     if problem:
         return {"file": str(keeper.path), "state": "damaged", "problem": problem}

@@ -8,6 +8,7 @@ embedder come through seams.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -15,8 +16,10 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from pegboard.config.model import Config
 from pegboard.errors import EmbedderError, IndexDamaged
 from pegboard.index.build import Plan, assemble, plan, texts_to_embed
+from pegboard.index.embedders.choose import chosen_to_search
 from pegboard.index.index import Index
 from pegboard.index.parts import FORMAT, About, Parts, from_arrays
 from pegboard.protocols import Embedder
@@ -41,6 +44,14 @@ class Built(msgspec.Struct, frozen=True, kw_only=True):
     by_words: str = ""
     """Why it has no vectors, although there is an embedder."""
     warnings: tuple[str, ...] = ()
+
+
+def keeper_of(config: Config, on_progress: OnProgress | None = None) -> IndexKeeper:
+    """The index file of this configuration, and the embedder it should be made with."""
+    # What was read from no file is told apart by its servers.
+    said = [str(file) for file in config.files] or [repr(name) for name in sorted(config.servers)]
+    which = hashlib.sha256("\n".join(said).encode()).hexdigest()[:16]
+    return IndexKeeper(config.cache_dir / f"index/{which}.index", chosen_to_search(config.search), on_progress)
 
 
 class IndexKeeper:

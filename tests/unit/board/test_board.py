@@ -13,7 +13,7 @@ import pytest
 
 from pegboard import Chat, Pegboard, Result
 from pegboard.board.state import merged, names_of
-from pegboard.errors import ConfigError, PegboardError
+from pegboard.errors import ConfigError, PegboardError, RemoteError
 from pegboard.surface.compose import Reason
 from pegboard.testing import FakeSource, text_result, tool_definition
 from pegboard.types import CallContext, Json
@@ -162,6 +162,15 @@ async def test_a_name_nobody_has_is_answered_with_those_that_are_near(make: Call
         result = await board.conversation().call("github__create_isue")
     assert result.is_error
     assert "github__create_issue" in result.text
+
+
+@in_a_loop
+async def test_a_servers_refusal_is_a_result_also_where_nothing_is_deferred(make: Callable[..., Pegboard]) -> None:
+    source = FakeSource("odd", ["poke"], results={"poke": RemoteError("odd", -32602, "no such thing")})
+    async with make(sources=[source], mode="off") as board:
+        result = await board.conversation().call("odd__poke")
+    assert result.is_error
+    assert "no such thing" in result.text
 
 
 @in_a_loop
