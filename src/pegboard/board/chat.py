@@ -13,7 +13,7 @@ import msgspec
 from pegboard.board.result import Result
 from pegboard.board.state import activation_of
 from pegboard.catalog.permit import permit_of
-from pegboard.errors import RemoteError, ToolNotFound
+from pegboard.errors import RemoteError
 from pegboard.invoke.words import ending_of, failure, told
 from pegboard.platform_tools.definitions import ALL
 from pegboard.surface.compose import Surface
@@ -109,11 +109,8 @@ class Chat:
 
     def knows(self, name: str) -> Tool | None:
         """The tool of this public or unambiguous bare name, if this conversation may use it."""
-        try:
-            tool = self._board.catalog.find(name)
-        except ToolNotFound:
-            return None
-        return tool if permit_of(self._caller.lists, self._caller.scopes).admits(tool) else None
+        tool = self._board.catalog.get(name)
+        return tool if tool and permit_of(self._caller.lists, self._caller.scopes).admits(tool) else None
 
     def is_own(self, name: str) -> bool:
         """Whether it is one of Pegboard's own tools."""

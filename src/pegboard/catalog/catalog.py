@@ -40,20 +40,25 @@ class Catalog(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     slices: dict[str, Slice] = {}
     """What it was joined from; `build` takes over those that did not change."""
 
-    def find(self, name: str) -> Tool:
+    def get(self, name: str) -> Tool | None:
         """The tool of this public name, else of this bare name if one server has it, else of `<key>__<tool>`."""
         found = self.tools.get(name)
         if found is not None:
             return found
-        bearers = [] if name in RESERVED else self._by_bare_name.get(name, [])
-        if len(bearers) == 1:
-            return bearers[0]
-        found = self._as_written(name)
+        bearers = self._bearers(name)
+        return bearers[0] if len(bearers) == 1 else self._as_written(name)
+
+    def find(self, name: str) -> Tool:
+        """The same; where there is none, the error says which are near, which takes a while with many tools."""
+        found = self.get(name)
         if found is not None:
             return found
-        if bearers:
+        if bearers := self._bearers(name):
             raise _ambiguous(name, bearers)
         raise ToolNotFound(name, self._nearest_tools(name), self._why_not(name))
+
+    def _bearers(self, name: str) -> list[Tool]:
+        return [] if name in RESERVED else self._by_bare_name.get(name, [])
 
     def nearest_servers(self, name: str) -> tuple[str, ...]:
         """The servers that a mistyped name probably meant."""
