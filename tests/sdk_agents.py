@@ -35,12 +35,15 @@ def definition(number: int) -> Json:
     return tool_definition(f"{deed}_{thing}_{shelf}", about, inputSchema=schema)
 
 
-def board_of(folder: Path, *sources: FakeSource, process: bool = False, **surface: Any) -> Pegboard:
+def board_of(
+    folder: Path, *sources: FakeSource, process: bool = False, skills: Path | None = None, **surface: Any
+) -> Pegboard:
     """A board that keeps to this folder; with a `process`, one real server besides."""
     servers = {"plain": {"command": sys.executable, "args": [str(PLAIN), "--tools", "20"]}} if process else {}
     settings = {
         "surface": {"mode": "on", **surface},
         "search": {"embedder": "none"},
+        "skills": {"enabled": skills is not None, "roots": [str(skills)] if skills else []},
         "store": {"cache_dir": str(folder / "cache"), "state_dir": str(folder / "state")},
     }
     return Pegboard(servers=servers, sources=sources, settings=settings)

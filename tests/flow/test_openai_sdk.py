@@ -245,7 +245,7 @@ def test_code_that_is_not_async_uses_the_same_tools(tmp_path: Path) -> None:
         items: list[Any] = [{"role": "user", "content": "go"}]
         response = client.responses.create(model="gpt-5.5", input=items, **tools.tools("gpt-5.5"))
         items += [*response.output, *(board.wait(tools.results(response)) or [])]
-        assert items[-1]["output"] == "hello Ada"
+        assert items[-2]["output"] == "hello Ada"
         assert client.responses.create(model="gpt-5.5", input=items, **tools.tools("gpt-5.5")).output_text == "ok"
 
 
@@ -256,3 +256,26 @@ async def test_a_search_with_arguments_that_do_not_fit_is_made_with_its_query(tm
         await board.refresh()
         await OnResponses(fake, board.conversation("u")).say("go")
     assert "hub__create_invoice_0" in fake.model.shown[-1].names
+
+
+@in_a_loop
+async def test_a_tool_called_without_a_search_is_added_once_and_dropped_for_a_model_without_search(
+    tmp_path: Path,
+) -> None:
+    calls = Move(calls=(("hub__create_invoice_0", {"id": 1}), ("hub__create_invoice_0", {"id": 2}), ("nobody", {})))
+    fourth = call("hub__create_invoice_0", id=4)
+    fake = FakeLLM([calls, call("hub__create_invoice_0", id=3), Move(text="a"), fourth, Move(), Move(text="b")])
+    async with board_of(tmp_path, hub(20)) as board:
+        await board.refresh()
+        one = OnResponses(fake, board.conversation("u"))
+        await one.say("go")
+        [added] = [each for each in one.history if isinstance(each, dict) and each.get("type") == "additional_tools"]
+        assert [each["name"] for each in added["tools"]] == ["hub__create_invoice_0"]
+        again = OnResponses(fake, board.conversation("v"))
+        again.history = list(one.history)
+        await again.say("again", reads=True)
+        assert str(again.history).count("additional_tools") == 1
+        one.model = "gpt-5"
+        one.tools.tools(one.model)
+        one.history = one.tools.mended(one.history)
+        assert await one.say("go on") == "b"

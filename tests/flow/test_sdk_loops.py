@@ -130,6 +130,27 @@ async def test_a_catalog_that_grows_meanwhile_does_not_change_the_prefix(tmp_pat
     assert source.calls == [("create_ticket_0", {"id": 1})]
 
 
+@every_way
+@in_a_loop
+async def test_the_tools_of_a_skill_are_there_once_it_is_read(tmp_path: Path, way: str) -> None:
+    folder = tmp_path / "skills" / "billing"
+    folder.mkdir(parents=True)
+    head = "name: billing\ndescription: How invoices are written here.\ntools: [hub__create_invoice_0]"
+    (folder / "SKILL.md").write_text(f"---\n{head}\n---\nCreate it, then breathe.\n")
+    source = hub(20)
+    fake = FakeLLM([call("load_skill", name="billing"), by_name(way, "hub__create_invoice_0", id=1), Move(text="ok")])
+    async with board_of(tmp_path, source, skills=tmp_path / "skills") as board:
+        await board.refresh()
+        one = agent(way, fake, board)
+        assert await one.say("go") == "ok"
+        assert "then breathe" in str(one.history)
+    assert ("hub__create_invoice_0" in fake.model.shown[1].names) == (way not in BRIDGED)
+    assert source.calls == [("create_invoice_0", {"id": 1})]
+    if way in (*NATIVE, *BRIDGED):
+        sizes = [seen.reading.total for seen in fake.requests]
+        assert [seen.reading.shared for seen in fake.requests[1:]] == sizes[:-1]
+
+
 @each_wire
 @in_a_loop
 async def test_without_a_search_everything_is_on_the_list_and_below_the_threshold_too(tmp_path: Path, way: str) -> None:

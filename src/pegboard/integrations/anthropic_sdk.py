@@ -26,7 +26,7 @@ with needs("anthropic"):
     from anthropic.types import MessageParam, ToolResultBlockParam, ToolUnionParam
 
 if TYPE_CHECKING:
-    from pegboard.board import Chat
+    from pegboard.board import Chat, Result
 
 ADDITIONS = wire.ADDITIONS
 """The beta header's value that `AnthropicTools.additions` needs."""
@@ -155,9 +155,14 @@ class AnthropicTools:
             new = [name for name in result.found if name not in here]
             notes = [f"Already among your tools: {', '.join(here)}."] if here else []
             return wire.found(call, new, "\n\n".join([*notes, *filter(None, [beside(result.text)])]))
-        # Called without a search: from here on the model has its definition too.
-        tool = None if call.name in OWN or self._is_listed(call.name) else self.chat.knows(call.name)
-        return wire.result(call, result, tool.public_name if tool and tool.public_name not in self._referenced else "")
+        return wire.result(call, result, [name for name in self._loaded_by(call, result) if not self._is_listed(name)])
+
+    def _loaded_by(self, call: Call, result: Result) -> Sequence[str]:
+        """What a good call loads that was no search: the tools of a skill; itself, where nothing refers to it yet."""
+        if call.name in OWN:
+            return result.found
+        tool = self.chat.knows(call.name)
+        return [tool.public_name] if tool and tool.public_name not in self._referenced else []
 
     def _is_listed(self, name: str) -> bool:
         """Whether the model has it without a reference."""

@@ -15,7 +15,7 @@ from pegboard.integrations.dialects import completions, responses
 from pegboard.integrations.dialects.models import responses_searches
 from pegboard.integrations.dialects.plain import Call, plain
 from pegboard.integrations.dialects.turn import Rebuilt, answered, checked, rebuilt, steady, without_trace
-from pegboard.integrations.dialects.uses import CALLS
+from pegboard.integrations.dialects.uses import CALLS, OWN
 from pegboard.platform_tools.definitions import SEARCH
 from pegboard.surface.compose import Reason, Surface
 from pegboard.types import Json
@@ -29,7 +29,7 @@ with needs("openai"):
     from openai.types.responses import ResponseInputItemParam, ToolParam
 
 if TYPE_CHECKING:
-    from pegboard.board import Chat
+    from pegboard.board import Chat, Result
 
 
 class ResponsesArguments(TypedDict, total=False):
@@ -70,6 +70,8 @@ class ResponsesTools:
         """Tools that the history speaks of, as far as it was shown to us."""
         self._carried: tuple[str, ...] | None = None
         """Loaded before this history began, so nothing in it speaks of them: they are on the list."""
+        self._defined: set[str] = set()
+        """What the history defines."""
 
     def tools(self, model: str, items: Sequence[Any] | None = None) -> ResponsesArguments:
         """Arguments for the request: `tools`, or nothing while there are none.
@@ -80,6 +82,7 @@ class ResponsesTools:
         surface = self._surface = self.chat.surface()
         if items is not None:
             self._traced = self._traced or frozenset(responses.uses(items))
+            self._defined |= set(responses.loaded(items))
         if self._carried is None:
             self._carried = without_trace(surface, {*(self._traced or ()), *self._own_names})
         tools: list[Any] = [*self._own, *self._listed(surface)]
@@ -88,7 +91,13 @@ class ResponsesTools:
     async def results(self, response: Any) -> list[ResponseInputItemParam] | None:
         """The input items that answer the calls in a response, in their order; None when none is ours."""
         calls = [call for call in responses.calls(response) if not self._is_theirs(call)]
-        items: list[Any] = await answered(calls, self._answer)
+        loads: dict[str, Sequence[str]] = {}
+        items: list[Any] = await answered(calls, lambda call: self._answer(call, loads))
+        self._defined |= set(responses.loaded(items))
+        new = dict.fromkeys(name for call in calls for name in loads.get(call.id, ()) if not self._has(name))
+        if new and self._native:
+            items.append(responses.addition([self._tool(each) for each in map(self.chat.definition, new) if each]))
+            self._defined |= set(new)
         return items or None
 
     def others(self, response: Any) -> list[Call]:
@@ -108,6 +117,7 @@ class ResponsesTools:
     def compacted(self, items: Sequence[Any]) -> None:
         """From here on the history is this one: what is loaded and not to be seen in it goes on the list."""
         self._traced, self._carried, self._kept = frozenset(responses.uses(items)), None, {}
+        self._defined = set(responses.loaded(items))
 
     def fork(
         self,
@@ -125,14 +135,27 @@ class ResponsesTools:
     def _is_theirs(self, call: Call) -> bool:
         return not call.is_search and call.name in self._own_names
 
-    async def _answer(self, call: Call) -> Json:
+    async def _answer(self, call: Call, loads: dict[str, Sequence[str]]) -> Json:
         if call.is_search:
             names = [name for name in await self._search(call) if not self._is_listed(name)]
             found = [each for each in map(self.chat.definition, names) if each]
             return responses.found(call, [self._tool(each, deferred=True) for each in found])
         if call.problem:
             return responses.failure(call, call.problem)
-        return responses.result(call, await self.chat.call(call.name, call.arguments))
+        result = await self.chat.call(call.name, call.arguments)
+        if not result.is_error:
+            loads[call.id] = self._loaded_by(call, result)
+        return responses.result(call, result)
+
+    def _loaded_by(self, call: Call, result: Result) -> Sequence[str]:
+        """What a good call loads that was no search: the tools of a skill, or itself."""
+        if call.name in OWN:
+            return result.found
+        tool = self.chat.knows(call.name)
+        return [tool.public_name] if tool else []
+
+    def _has(self, name: str) -> bool:
+        return name in self._defined or self._is_listed(name)
 
     async def _search(self, call: Call) -> Sequence[str]:
         """What was found. The wire has no words for what is wrong with a search: then its query alone is looked for."""

@@ -139,6 +139,11 @@ FOUND: Any = {"type": "tool_search_output", "call_id": "2", "execution": "client
         ({"input": [ASKED]}, "No tool output found for function call 1"),
         ({"input": [{"type": "function_call_output", "call_id": "1", "output": ""}]}, "No tool call found"),
         ({"tools": [SEARCH], "input": [LOOKED]}, "No tool output found for tool search call"),
+        ({"input": [{"type": "additional_tools", "role": "user", "tools": [FUNCTION]}]}, "role 'developer'"),
+        (
+            {"input": [{"type": "additional_tools", "role": "developer", "tools": []}], "model": "gpt-5"},
+            "not supported",
+        ),
         ({"tools": [SEARCH], "input": [FOUND]}, "No tool call found"),
         ({"tools": [SEARCH], "input": [LOOKED, {**FOUND, "status": None}]}, "status 'completed'"),
         ({"tools": [SEARCH], "input": [LOOKED, {**FOUND, "tools": None}]}, "input.tools"),

@@ -65,10 +65,10 @@ def calls(message: Any) -> list[Call]:
     ]
 
 
-def result(call: Call, given: Given, loads: str = "") -> Json:
-    """A result as the answer to a call; `loads` is a tool whose definition the model is to have from here on."""
+def result(call: Call, given: Given, loads: Sequence[str] = ()) -> Json:
+    """A result as the answer to a call; `loads` are tools whose definitions the model is to have from here on."""
     content = [_block(part) for part in parts(given)]
-    content += [{"type": "tool_reference", "tool_name": loads}] if loads else []
+    content += [{"type": "tool_reference", "tool_name": name} for name in loads]
     block: Json = {"type": "tool_result", "tool_use_id": call.id, "content": content}
     return {**block, "is_error": True} if given.is_error else block
 

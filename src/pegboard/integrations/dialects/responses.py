@@ -15,6 +15,7 @@ from pegboard.integrations.dialects.uses import named
 from pegboard.types import Json
 
 _CUT_OFF = "Not run: the reply was cut off, so the call may be incomplete. Call again."
+_LOADING = ("tool_search_call", "tool_search_output", "additional_tools")
 LOST = "(The result of this call was not kept.)"
 _ANSWERS = {"function_call": "function_call_output", "tool_search_call": "tool_search_output"}
 
@@ -68,6 +69,11 @@ def found(call: Call, tools: Sequence[Json]) -> Json:
     return {**about, "tools": list(tools)}
 
 
+def addition(tools: Sequence[Json]) -> Json:
+    """An item that gives the model these tools from there on, without a search."""
+    return {"type": "additional_tools", "role": "developer", "tools": list(tools)}
+
+
 def uses(items: Iterable[Any]) -> list[str]:
     """The tools a history found or called, least recently used first."""
     order: dict[str, None] = {}
@@ -86,7 +92,7 @@ def loaded(items: Iterable[Any]) -> list[str]:
 def mended(items: Sequence[Any], *, searches: bool = True) -> list[Any]:
     """A whole history as the API takes it: every answer has its call, and every call an answer.
 
-    Without `searches`, the wire's own are left out: a model that does not know them is not to see them.
+    Without `searches`, the wire's own and what they loaded are left out, for a model that does not know them.
     """
     plains = [plain(item) for item in items]
     asked = {str(each.get("call_id")) for each in plains if _kind(each) in _ANSWERS}
@@ -95,7 +101,7 @@ def mended(items: Sequence[Any], *, searches: bool = True) -> list[Any]:
     for item, each in zip(items, plains, strict=True):
         kind = _kind(each)
         call_id = str(each.get("call_id")) if isinstance(each, dict) else ""
-        if (not searches and kind.startswith("tool_search_")) or (kind in _ANSWERS.values() and call_id not in asked):
+        if (not searches and kind in _LOADING) or (kind in _ANSWERS.values() and call_id not in asked):
             continue
         kept.append(item)
         if kind in _ANSWERS and call_id not in answered:

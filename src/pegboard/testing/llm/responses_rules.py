@@ -26,9 +26,7 @@ def functions_are_sound(asked: Asked) -> str | None:
 def model_searches(asked: Asked) -> str | None:
     """Only GPT-5.4 and later know `tool_search`."""
     uses = any(each.get("type") == "tool_search" or each.get("defer_loading") for each in asked.tools)
-    version = re.search(r"gpt-(\d+)(?:\.(\d+))?", asked.model)
-    knows = version is not None and (int(version[1]), int(version[2] or 0)) >= (5, 4)
-    return f"tool_search is not supported with {asked.model}." if uses and not knows else None
+    return f"tool_search is not supported with {asked.model}." if uses and not _searches(asked.model) else None
 
 
 def deferral_needs_search(asked: Asked) -> str | None:
@@ -69,6 +67,14 @@ def searches_are_whole(asked: Asked) -> str | None:
     return None
 
 
+def additions_are_the_developers(asked: Asked) -> str | None:
+    """Tools that are added in the middle of a conversation are added by its developer, for models that search."""
+    roles = [each.get("role") for each in _of(asked, "additional_tools")]
+    if any(role != "developer" for role in roles):
+        return "Invalid 'input': additional_tools has role 'developer'."
+    return f"additional_tools is not supported with {asked.model}." if roles and not _searches(asked.model) else None
+
+
 RULES: tuple[Rule, ...] = (
     asks_for_something,
     functions_are_sound,
@@ -77,6 +83,7 @@ RULES: tuple[Rule, ...] = (
     searches_are_whole,
     calls_are_answered,
     namespaces_are_kept,
+    additions_are_the_developers,
 )
 
 
@@ -101,6 +108,11 @@ def functions(asked: Asked) -> list[Json]:
     tools = [*asked.tools, *loaded(asked)]
     inner = [each for tool in tools if tool.get("type") == "namespace" for each in objects(tool.get("tools"))]
     return [each for each in (*tools, *inner) if each.get("type") == "function"]
+
+
+def _searches(model: str) -> bool:
+    version = re.search(r"gpt-(\d+)(?:\.(\d+))?", model)
+    return version is not None and (int(version[1]), int(version[2] or 0)) >= (5, 4)
 
 
 def _of(asked: Asked, kind: str) -> list[Json]:
