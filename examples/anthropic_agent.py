@@ -18,16 +18,21 @@ from pegboard import Pegboard
 from pegboard.integrations.anthropic_sdk import AnthropicTools
 from pegboard.testing import FakeLLM, Move
 
-SERVERS = Path(__file__).resolve().parent / "servers"
+UNITS = Path(__file__).resolve().parent / "servers" / "units.py"
 MODEL = "claude-opus-5"
 QUESTION = "How many kilometres is a marathon of 26.2 miles? Make a note of it."
 SCRIPT = [
     Move(text="I need a converter.", calls=(("search_tools", {"query": "convert miles to kilometres", "limit": 2}),)),
     Move(calls=(("units__convert", {"value": 26.2, "from_unit": "mi", "to_unit": "km"}),)),
     Move(text="And a place for notes.", calls=(("search_tools", {"query": "write down a note", "limit": 1}),)),
-    Move(calls=(("notes__add_note", {"text": "A marathon is 42.2 km."}),)),
+    Move(calls=(("add_note", {"text": "A marathon is 42.2 km."}),)),
     Move(text="A marathon is 42.2 km; I made a note of it."),
 ]
+
+
+def add_note(text: str) -> str:
+    """Writes a note down."""
+    return f"Noted: {text}"
 
 
 def connect() -> AsyncAnthropic:
@@ -59,18 +64,12 @@ async def converse(board: Pegboard, client: AsyncAnthropic) -> str:
 
 
 async def main() -> None:
-    """Two servers, of which the model sees nothing before it searches."""
+    """A server and a function, of which the model sees nothing before it searches."""
     with tempfile.TemporaryDirectory(prefix="pegboard-") as folder:
-        servers = {
-            name: {
-                "command": sys.executable,
-                "args": [str(SERVERS / f"{name}.py")],
-                "env": {"NOTES_FILE": f"{folder}/n.db"},
-            }
-            for name in ("units", "notes")
-        }
+        servers = {"units": {"command": sys.executable, "args": [str(UNITS)]}}
         store = {"cache_dir": f"{folder}/cache", "state_dir": f"{folder}/state"}
-        async with Pegboard(servers=servers, settings={"surface": {"mode": "on"}, "store": store}) as board:
+        settings = {"surface": {"mode": "on"}, "store": store}
+        async with Pegboard(tools=[add_note], servers=servers, settings=settings) as board:
             await board.refresh()
             print(await converse(board, connect()))
 
