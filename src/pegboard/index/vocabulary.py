@@ -41,7 +41,8 @@ class Vocabulary(msgspec.Struct, frozen=True):
         keys = np.array([term_hash(term) for term in wanted], np.uint64)
         places = np.minimum(np.searchsorted(self.hashes, keys), len(self.hashes) - 1)
         same = self.hashes[places] == keys
-        return [int(place) if known else -1 for place, known in zip(places, same, strict=True)]
+        numbers: list[int] = np.where(same, places, -1).tolist()
+        return numbers
 
     def meant(self, misspelt: Sequence[str]) -> dict[str, list[int]]:
         """The numbers of terms that differ by one slip of the keyboard, for each word; short words have none."""
