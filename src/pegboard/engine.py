@@ -100,8 +100,7 @@ class Engine:
         self._file_warnings: tuple[str, ...] = ()
         self._catalog = Catalog(version="", tools={}, servers={})
         self._refreshing: dict[str, asyncio.Task[Refreshed]] = {}
-        self._failed: dict[str, str] = {}
-        """Why the latest attempt to list a server's tools failed."""
+        self._failed: dict[str, str] = {}  # why the latest attempt to list a server's tools did
         self._upkeep: asyncio.Task[None] | None = None
         self._relisted: dict[str, float] = {}
         self._asked_again: set[str] = set()
@@ -194,16 +193,12 @@ class Engine:
             and not ((known := self._snapshots.get(server.name)) and known.is_fresh(now, after))
         ]
 
-    def refresh_in_background(self) -> None:
-        """Asks stale servers for their tools, a few at a time, while everything else goes on."""
-        for name in self.stale():
-            self._refresh_task(name)
-
     async def _keep_fresh(self) -> None:
-        """Asks stale servers now, and as long as this lives: one that was down may be up, and the end may be far."""
+        """Asks stale servers, a few at a time, now and as long as this lives: one that was down may be up by then."""
         import asyncio
 
-        self.refresh_in_background()
+        for name in self.stale():
+            self._refresh_task(name)
         while True:
             await asyncio.sleep(LOOK_AGAIN_SECONDS)
             for name in self.stale():

@@ -331,7 +331,11 @@ def test_a_server_that_says_its_offers_changed_is_asked_again_and_clients_are_to
     run(scenario())
 
 
-def test_what_changes_while_it_is_being_asked_for_is_asked_for_once_more(tmp_path: Path) -> None:
+@pytest.mark.parametrize("pause", [0.0, 0.3])
+def test_what_changes_while_it_is_being_asked_for_is_asked_for_once_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pause: float
+) -> None:
+    monkeypatch.setattr("pegboard.gateway.relay.RELEARN_SECONDS", pause)
     house = House(tmp_path)
     house.add("one", "--restless", "3")
 
