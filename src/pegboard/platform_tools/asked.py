@@ -148,9 +148,9 @@ def _meant(name: str, arguments: Any) -> Any:
     if name == SEARCH:
         limit = arguments.get("limit")
         return {**arguments, "limit": MOST} if isinstance(limit, int) and limit > MOST else arguments
-    if isinstance(calls := arguments.get("calls"), list):
+    if name == BATCH and isinstance(calls := arguments.get("calls"), list):
         return {**arguments, "calls": [_with_name(each) for each in calls]}
-    return _with_name(arguments)
+    return _with_name(arguments) if name in (CALL, CALL_READ, CALL_WRITE) else arguments
 
 
 def _with_name(call: Any) -> Any:

@@ -83,6 +83,12 @@ def test_where_no_tool_is_named_nothing_is_guessed(arguments):
     assert desk.called == []
 
 
+def test_what_does_not_call_a_tool_is_told_what_is_wrong_with_what_it_was_given():
+    said = text_of(run(Office().call("read_result", {"tool": "create_issue"})))
+    assert "- tool is unknown" in said
+    assert "- name is unknown" not in said
+
+
 def test_more_hits_than_an_answer_may_hold_are_as_many_as_it_may():
     desk = Office()
     result = run(desk.call("search_tools", {"query": "issue", "limit": 500}))
