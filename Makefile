@@ -3,8 +3,8 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
-# Each of the test processes has a core to itself; numpy must not want the others as well.
-ONE_CORE := OPENBLAS_NUM_THREADS=1
+# Half of what tests do is waiting for processes, so twice as many run as there are cores; numpy must not want more.
+TESTS := OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 4
 
 .PHONY: demo test test-all bench lint format clean
 
@@ -12,10 +12,10 @@ demo: $(STAMP)
 	@$(BIN)/python examples/demo.py
 
 test: lint
-	@$(ONE_CORE) $(BIN)/pytest -n 2 -m "not slow"
+	@$(TESTS) -m "not slow"
 
 test-all: lint
-	@$(ONE_CORE) $(BIN)/pytest -n 2
+	@$(TESTS)
 
 bench: $(STAMP)
 	@$(BIN)/python -m bench
