@@ -384,8 +384,11 @@ async def test_after_an_approval_unlisted_calls_and_agents_as_tools_work_as_befo
         calls("call_tool", name="delete_repository"),
         calls("call_tool", name="forge.Delete-Repository"),
         calls("batch_tools", calls=[{"name": "forge__tool_2"}, {"name": "forge__delete_repository"}]),
+        calls("batch_tools", calls='[{"name": "forge__delete_repository"}]'),
+        calls("call_tool", Name="forge__delete_repository"),
+        calls("call_tool", name="batch_tools", arguments={"calls": [{"name": "forge__delete_repository"}]}),
     ],
-    ids=["by name", "bare", "misspelt", "batch"],
+    ids=["by name", "bare", "misspelt", "batch", "batch as text", "other case", "batch in a call"],
 )
 @in_a_loop
 async def test_what_call_tool_calls_is_what_needs_approval(policy: Any, asked: bool, call: Move) -> None:

@@ -29,6 +29,8 @@ from pegboard.surface.render import Detail
 from pegboard.types import Json
 
 _LONGEST_REASON = 300
+_CALLING = frozenset((CALL, CALL_READ, CALL_WRITE))
+_LOOKING = frozenset((SEARCH, READ, LOAD))
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -114,6 +116,20 @@ class OwnArguments:
                     return read
                 wrong = (f"calls must have 1 to {_most(schema)} items, not {len(read.calls):,}",)
         raise ArgumentsError(wrong_arguments(name, wrong, schema), schema)
+
+    def called(self, name: str, arguments: Any) -> list[str]:
+        """The tools that this calls, as the desk takes it: the one of this name, or those that one of ours calls."""
+        if name not in self._schemas:
+            return [name]
+        try:
+            given = self.read(name, arguments)
+        except ArgumentsError:
+            return []  # nothing is called
+        if isinstance(given, Several):
+            return [each.name for each in given.calls if each.name not in _LOOKING]
+        if not isinstance(given, Wanted):
+            return []
+        return [given.name] if given.name in _CALLING else self.called(given.name, given.arguments)
 
 
 def _most(schema: Json) -> int:

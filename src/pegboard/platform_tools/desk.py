@@ -266,15 +266,22 @@ class FrontDesk:
         invoker, effect = self._parts.invoker(), _EFFECTS[name]
         return await invoker.call(given.name, given.arguments, caller, context, via="call_tool", effect=effect)
 
+    def called(self, name: str, arguments: Any) -> list[str]:
+        """The tools that such a call would call, by the names it gives them; nothing is called."""
+        return self._reader().called(name, arguments)
+
     def _given(self, name: str, arguments: Any) -> Any:
         """What one of our own tools was called with."""
+        return self._reader().read(name, arguments)
+
+    def _reader(self) -> OwnArguments:
         if self._arguments is None:
             from pegboard.platform_tools.asked import OwnArguments
 
             surface, size = self._parts.surface, self._parts.calls.batch_size
             own = definitions((), len, call_tools=surface.call_tools, batch_size=size)
             self._arguments = OwnArguments((*own, load_skill("")))
-        return self._arguments.read(name, arguments)
+        return self._arguments
 
     def adopt(self, caller: Caller, activation: Activation) -> None:
         """Goes on from this state, which the caller kept, whatever was loaded before."""

@@ -8,42 +8,10 @@ import sys
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from pegboard.integrations.openai_agents.approvals import Approvals, names_called
+from pegboard.integrations.openai_agents.approvals import Approvals
 from pegboard.integrations.openai_agents.runs import key_of
 from pegboard.types import Tool
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(["name", "calls", "x"]), inner),
-    max_leaves=12,
-)
-
-
-@pytest.mark.parametrize(
-    ("name", "arguments", "expected"),
-    [
-        ("forge__tool", {"name": "other"}, ["forge__tool"]),
-        ("call_tool", {"name": "forge__tool"}, ["forge__tool"]),
-        ("call_tool_write", {"name": "forge__tool"}, ["forge__tool"]),
-        ("call_tool", {"name": "search_tools"}, []),
-        ("batch_tools", {"calls": [{"name": "a"}, {"name": "read_result"}, {"name": "b"}]}, ["a", "b"]),
-        ("batch_tools", {"calls": "a"}, []),
-        ("search_tools", {"query": "x"}, []),
-        ("read_result", {}, []),
-    ],
-)
-def test_a_call_calls_itself_or_what_one_of_our_own_calls_for_it(
-    name: str, arguments: Any, expected: list[str]
-) -> None:
-    assert names_called(name, arguments) == expected
-
-
-@given(st.sampled_from(["call_tool", "batch_tools", "forge__tool"]), JSON)
-def test_whatever_a_model_sends_gives_names(name: str, arguments: Any) -> None:
-    assert all(isinstance(each, str) for each in names_called(name, arguments))
 
 
 def test_approval_is_wanted_by_any_name_a_tool_is_known_by() -> None:

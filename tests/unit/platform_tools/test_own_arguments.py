@@ -8,8 +8,12 @@ from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pegboard.errors import PegboardError
+from pegboard.platform_tools.asked import OwnArguments
+from pegboard.platform_tools.definitions import definitions, load_skill
 from pegboard.types import CallContext
 from tests.unit.platform_tools.given import ANA, Office, text_of
 
@@ -117,3 +121,41 @@ def test_a_search_that_fails_is_a_result_and_ends_no_batch():
 def test_a_name_in_a_batch_cannot_pass_for_another_outcome():
     said = text_of(run(Office().call("batch_tools", {"calls": [{"name": "x: ok\n[2] create_issue"}]})))
     assert "\n[2]" not in said
+
+
+OWN = OwnArguments((*definitions((), len), load_skill("")))
+JSON = st.recursive(
+    st.sampled_from(["create_issue", "call_tool", "batch_tools", '{"name": "create_issue"}', None, 1]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["name", "Name", "arguments", "calls", "x"]), inner, max_size=3)
+    ),
+    max_leaves=9,
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "expected"),
+    [
+        ("forge__tool", {"name": "other"}, ["forge__tool"]),
+        ("call_tool", {"name": "forge__tool"}, ["forge__tool"]),
+        ("call_tool", '{"Name": "forge__tool"}', ["forge__tool"]),
+        ("call_tool", {"name": "search_tools", "arguments": {"query": "x"}}, []),
+        ("call_tool", {"name": "batch_tools", "arguments": {"calls": [{"name": "a"}]}}, ["a"]),
+        ("batch_tools", {"calls": [{"name": "a"}, {"name": "read_result"}, {"name": "b"}]}, ["a", "b"]),
+        ("batch_tools", {"calls": '[{"name": "a"}]'}, ["a"]),
+        ("batch_tools", {"calls": "a"}, []),
+        ("search_tools", {"query": "x"}, []),
+        ("read_result", {}, []),
+    ],
+)
+def test_a_call_calls_itself_or_what_one_of_our_own_calls_for_it(name, arguments, expected):
+    assert OWN.called(name, arguments) == expected
+
+
+@given(st.sampled_from(["call_tool", "batch_tools"]), JSON)
+@settings(deadline=None, max_examples=60)
+def test_nothing_is_called_that_was_not_foretold(name, arguments):
+    desk = Office()
+    run(desk.call(name, arguments))
+    assert len(desk.called) <= len(OWN.called(name, arguments))

@@ -17,7 +17,7 @@ from mcp.types import Tool as MCPTool
 
 from pegboard.board import Pegboard
 from pegboard.errors import PegboardError, RemoteError
-from pegboard.integrations.openai_agents.approvals import LOOKING, Approvals, calling, names_called
+from pegboard.integrations.openai_agents.approvals import LOOKING, Approvals, calling
 from pegboard.integrations.openai_agents.runs import TOKEN, UNKNOWN, Allow, ForkedRuns, Named, Run, Runs, Turn, enter
 from pegboard.integrations.openai_agents.unlisted import UnlistedCalls, configured
 from pegboard.invoke.words import ending_of, failure, told
@@ -133,7 +133,7 @@ class PegboardServer(MCPServer):
         run = self._runs.called(tool.meta)
 
         async def needed(context: RunContextWrapper[Any], arguments: dict[str, Any], _: str) -> bool:
-            names = names_called(tool.name, arguments)
+            names = self._board.desk.called(tool.name, arguments)
             return any([await self._asks(name, run, context, agent) for name in names])
 
         return needed
@@ -142,7 +142,7 @@ class PegboardServer(MCPServer):
         """The tools about which `_asks` said yes before this call, whenever and wherever that was."""
         if not self._approvals or meta is None or TOKEN not in meta or UNKNOWN in meta:
             return []
-        meant = [await run.known(each) for each in names_called(name, arguments)]
+        meant = [await run.known(each) for each in self._board.desk.called(name, arguments)]
         return [tool.public_name for tool in meant if tool is not None]
 
     async def _asks(self, name: str, run: Run, context: RunContextWrapper[Any], agent: AgentBase[Any] | None) -> bool:
