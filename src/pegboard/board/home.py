@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine
+from concurrent.futures import CancelledError
 from typing import Any, TypeVar
 
 from pegboard.errors import PegboardError
@@ -67,7 +68,12 @@ class Home:
         loop = self._required()
         if self.is_here:
             return await work()
-        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work(), loop))
+        try:
+            return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work(), loop))
+        except asyncio.CancelledError:
+            if (task := asyncio.current_task()) is None or task.cancelling():
+                raise
+            raise _closed_meanwhile() from None
 
     def wait(self, work: _Work[_Answer]) -> _Answer:
         """Has it done on the board's loop and waits, in code that is not async."""
@@ -89,7 +95,13 @@ class Home:
                 f"The board's event loop did nothing for {PATIENCE:g} s: whatever runs on it does not let go.",
                 hint="Do not call sync code that uses the board from a coroutine on its loop; await instead.",
             )
-        return future.result()
+        try:
+            return future.result()
+        except CancelledError:
+            raise _closed_meanwhile() from None
+        except BaseException:  # Ctrl-C, say: nobody waits for it any more
+            future.cancel()
+            raise
 
     def look(self, work: Callable[[], _Answer]) -> _Answer:
         """Does something short on the board's loop, from wherever."""
@@ -110,6 +122,10 @@ class Home:
 def not_open() -> PegboardError:
     """The error for a board that is used before it is opened, or after it was closed."""
     return PegboardError("The board is not open.", hint="Use it inside `async with Pegboard(...)` or `with`.")
+
+
+def _closed_meanwhile() -> PegboardError:
+    return PegboardError("The board was closed before this was done.", hint="Close it when nothing uses it any more.")
 
 
 async def _noting(begun: threading.Event, work: _Work[_Answer]) -> _Answer:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from enum import Enum, StrEnum
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -267,6 +270,131 @@ async def test_a_function_that_blocks_does_not_keep_others_waiting(make: Callabl
         assert not blocked.done()
         let_go.set()
         assert (await blocked).text == "free"
+
+
+class Name(StrEnum):
+    ADA = "ada"
+
+
+class Grade(str, Enum):  # noqa: UP042 - as older code has them
+    GOOD = "good"
+
+
+class Marked(str):
+    __slots__ = ()
+
+
+def numbers() -> Iterator[int]:
+    yield from (1, 2)
+
+
+ENDLESS: list[Any] = []
+ENDLESS.append(ENDLESS)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (numbers, "[1,2]"),
+        (lambda: map(str, (1, 2)), '["1","2"]'),
+        (lambda: range(2), "[0,1]"),
+        (lambda: deque([1]), "[1]"),
+        (lambda: {1: 2}, '{"1":2}'),
+        (lambda: {(1, 2): 3}, "{(1, 2): 3}"),
+        (lambda: MappingProxyType({"a": Marked("b")}), '{"a":"b"}'),
+        (lambda: ENDLESS, "[[...]]"),
+        (lambda: Name.ADA, "ada"),
+        (lambda: Grade.GOOD, "good"),
+        (lambda: Marked("hi"), "hi"),
+        (lambda: 10**30, str(10**30)),
+        (lambda: b"a", '"YQ=="'),
+    ],
+)
+@in_a_loop
+async def test_whatever_a_function_returns_is_a_result_that_says_it(
+    value: Callable[[], Any], text: str, make: Callable[..., Pegboard]
+) -> None:
+    def odd() -> Any:
+        return value()
+
+    async with make(odd) as board:
+        result = await board.conversation("odd").call("odd")
+    assert (result.text, result.is_error) == (text, False)
+
+
+@in_a_loop
+async def test_an_async_generator_gives_all_it_yields(make: Callable[..., Pegboard]) -> None:
+    async def several(count: int) -> AsyncIterator[int]:
+        for number in range(count):
+            yield number
+
+    async with make(several) as board:
+        assert (await board.conversation().call("several", {"count": 3})).text == "[0,1,2]"
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (SystemExit(3), "SystemExit: 3"),
+        (StopIteration("empty"), "StopIteration"),
+        (TimeoutError("the database is slow"), "TimeoutError: the database is slow"),
+    ],
+)
+@in_a_loop
+async def test_what_would_end_more_than_the_call_ends_the_call(
+    error: BaseException, text: str, is_async: bool, make: Callable[..., Pegboard]
+) -> None:
+    def fail() -> None:
+        raise error
+
+    async def fail_later() -> None:
+        raise error
+
+    async with make(fail, fail_later) as board:
+        chat = board.conversation()
+        result = await asyncio.wait_for(chat.call("fail_later" if is_async else "fail"), 10)
+        assert text in result.text
+        assert result.is_error
+
+
+@in_a_loop
+async def test_many_functions_that_block_keep_neither_each_other_nor_a_search_waiting(
+    make: Callable[..., Pegboard],
+) -> None:
+    boards: list[Pegboard] = []
+
+    def outer() -> str:
+        """Calls another one and waits."""
+        (board,) = boards
+        return board.wait(board.conversation("inner").call("add", {"a": 1, "b": 1})).text
+
+    async with make(outer, add) as board:
+        boards.append(board)
+        results = await asyncio.wait_for(asyncio.gather(*(board.conversation().call("outer") for _ in range(80))), 30)
+    assert {result.text for result in results} == {"2"}
+
+
+def test_a_board_closes_while_a_function_still_blocks_and_whoever_waits_for_it_hears(
+    make: Callable[..., Pegboard],
+) -> None:
+    began, let_go, ended = threading.Event(), threading.Event(), threading.Event()
+
+    def block() -> None:
+        """Blocks."""
+        began.set()
+        let_go.wait(20)
+        ended.set()
+
+    with ThreadPoolExecutor(1) as pool:
+        with make(block) as board:
+            waiting = pool.submit(lambda: board.wait(board.conversation().call("block")))
+            began.wait(20)
+        assert not ended.is_set()
+        let_go.set()
+        with pytest.raises(PegboardError, match="closed before this was done"):
+            waiting.result(20)
+    assert ended.wait(20)
 
 
 def test_two_functions_of_one_name_are_refused(make: Callable[..., Pegboard]) -> None:
