@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
@@ -86,7 +87,8 @@ class Pegboard:
         every = (self._functions, *sources)
         self.config = _with_sources(config, every)
         self.home = Home()
-        self._engine = Engine(self.config, sources=every, approve=approve, on_warning=on_warning)
+        self._new_engine = partial(Engine, self.config, sources=every, approve=approve, on_warning=on_warning)
+        self._engine = self._new_engine()
         self._desk: FrontDesk | None = None
 
     # ── lifetime ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -94,7 +96,11 @@ class Pegboard:
     async def __aenter__(self) -> Self:
         self._must_be_closed()
         self.home.settle()
-        await self._open()
+        try:
+            await self._open()
+        except BaseException:
+            self.home.leave()
+            raise
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -120,7 +126,7 @@ class Pegboard:
             self.home.come_back()
 
     async def _open(self) -> None:
-        await self._engine.__aenter__()
+        self._engine = await self._new_engine().__aenter__()  # one that was closed belongs to the loop it was on
         self._desk = self._engine.desk()  # on the board's own loop, for it has work that goes on there
 
     async def _close(self) -> None:
@@ -128,7 +134,7 @@ class Pegboard:
         await self._engine.__aexit__()
 
     def _must_be_closed(self) -> None:
-        if self._desk is not None:
+        if self.home.is_lived_in:
             raise PegboardError("The board is open already.", hint="Open it once, and share it.")
 
     # ── tools ────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -56,6 +56,11 @@ class Home:
         self._loop = self._thread = None
 
     @property
+    def is_lived_in(self) -> bool:
+        """Whether there is a loop."""
+        return self._loop is not None and not self._loop.is_closed()
+
+    @property
     def is_here(self) -> bool:
         """Whether the running code is on the board's own loop."""
         try:

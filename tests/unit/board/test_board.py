@@ -489,6 +489,69 @@ async def test_states_of_two_calls_at_once_are_put_together(make: Callable[..., 
         assert merged(b"", states[0]) == states[0]
 
 
+def test_a_board_may_be_opened_again_on_another_loop_and_keeps_what_is_loaded_each_time(
+    make: Callable[..., Pegboard],
+) -> None:
+    board, seen = make(add, max_active=5), []
+
+    @in_a_loop
+    async def used(name: str) -> None:
+        async with board:
+            seen.append(board.conversation("again").surface().names[2:])
+            assert not (await board.conversation("again").call(name)).is_error
+            assert (await board.conversation().search("add two numbers", limit=1)).found == ("add",)
+
+    used("github__create_issue")
+    used("slack__send_message")
+    with board:
+        seen.append(board.conversation("again").surface().names[2:])
+    with board:
+        assert board.wait(board.conversation("again").call("add", {"a": 1, "b": 1})).text == "2"
+    assert seen == [(), ("github__create_issue",), ("github__create_issue", "slack__send_message")]
+
+
+class Slow(FakeSource):
+    """Says what it has when it is let."""
+
+    def __init__(self) -> None:
+        super().__init__("slow", [tool_definition("wait", "Waits")])
+        self.let_go = asyncio.Event()
+
+    async def list_tools(self) -> Any:
+        await self.let_go.wait()
+        if self.fails:
+            raise PegboardError("It has nothing.")
+        return await super().list_tools()
+
+    fails = False
+
+
+@in_a_loop
+async def test_a_board_that_is_being_opened_is_not_opened_again(make: Callable[..., Pegboard]) -> None:
+    source = Slow()
+    board = make(sources=[source])
+    opening = asyncio.create_task(board.__aenter__())
+    await asyncio.sleep(0)
+    with pytest.raises(PegboardError, match="open already"):
+        await board.__aenter__()
+    source.let_go.set()
+    await opening
+    await board.__aexit__()
+
+
+@in_a_loop
+async def test_a_board_that_could_not_be_opened_can_be_opened_later(make: Callable[..., Pegboard]) -> None:
+    source = Slow()
+    source.let_go.set()
+    source.fails = True
+    board = make(sources=[source])
+    with pytest.raises(PegboardError, match="It has nothing"):
+        await board.__aenter__()
+    source.fails = False
+    async with board:
+        assert "slow__wait" in board.catalog.tools
+
+
 # ── loops and threads ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
