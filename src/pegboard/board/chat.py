@@ -6,7 +6,7 @@ Above: agents' code and the plug-ins. Below: the desk, where every edge lists an
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -20,10 +20,12 @@ from pegboard.surface.compose import Surface
 from pegboard.types import CallContext, Caller, Json, Tool
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from pegboard.board.board import Pegboard
     from pegboard.surface.activation import Activation
+
+_Seen = TypeVar("_Seen")
 
 
 class Chat:
@@ -48,31 +50,28 @@ class Chat:
     def surface(self) -> Surface:
         """What to send to the model this turn, and why. Counts as sent; nothing is started, nothing is waited for."""
         desk = self._board.desk
-        if not self._board.home.look(lambda: desk.remembers(self._caller)):
-            self._board.remember(self._caller)
 
         def shown() -> Surface:
             desk.tools(self._caller)
             return desk.surface(self._caller)
 
-        return self._board.home.look(shown)
+        return self._looked(shown)
 
     def guidance(self) -> str:
         """A paragraph for the prompt while something is deferred, else nothing; the same while nothing changes."""
-        return self._board.home.look(lambda: self._board.desk.instructions(self._caller))
+        return self._looked(lambda: self._board.desk.instructions(self._caller))
 
     async def call(self, name: str, arguments: Any = None, context: CallContext | None = None) -> Result:
         """Calls any tool by its name, shown or not, Pegboard's own among them. What fails is a result that says so."""
         given = {} if arguments is None else arguments
         desk = self._board.desk
         try:
-            return Result(
-                await self._board.home.run(
-                    lambda: desk.call_tool(name, given, self._caller, context or CallContext(), via="framework")
-                )
+            result = await self._board.home.run(
+                lambda: desk.call_tool(name, given, self._caller, context or CallContext(), via="framework")
             )
-        except RemoteError as error:  # where nothing is deferred a server's refusal stays one; here a model reads it
-            return Result(failure(told(error), ending_of(error)))
+        except RemoteError as error:  # where nothing is deferred, what a server refuses is passed on as it is
+            result = failure(told(error), ending_of(error))
+        return Result(result)
 
     async def search(self, query: str, **filters: Any) -> Result:
         """Finds tools and loads them; `filters` are those of the search tool: limit, server, tags, detail, …"""
@@ -80,11 +79,11 @@ class Chat:
 
     def state(self) -> bytes:
         """What it has loaded, as a few bytes: `board.conversation(key, state=…)` goes on from exactly there."""
-        return self._board.home.look(lambda: self._board.desk.surface(self._caller)).activation.to_bytes()
+        return self._known().activation.to_bytes()
 
     def load(self, names: Sequence[str]) -> tuple[str, ...]:
         """Makes these what it has loaded, the last one used last; says what is loaded then, that one first."""
-        surface = self._board.home.look(lambda: self._board.desk.surface(self._caller))
+        surface = self._known()
         empty = msgspec.structs.replace(surface.activation, uses=())
         wanted = [name for name in reversed(names) if name in surface.permitted]
         change = empty.activated(wanted, time.time(), surface.pinned)
@@ -96,7 +95,7 @@ class Chat:
 
         `allow` names what it may use at all, of what this one may; it cannot be widened, by searching or by forking.
         """
-        parent = self.surface()
+        parent = self._known()
         caller = msgspec.structs.replace(
             self._caller,
             conversation=f"{self.key}/{name}",
@@ -120,6 +119,17 @@ class Chat:
         """The definition of a tool that this conversation may use, listed or not, under its public name."""
         tool = self.knows(name)
         return {**tool.parsed(), "name": tool.public_name} if tool is not None else None
+
+    def _known(self) -> Surface:
+        """The surface with all that is loaded, also where that is on no list; it does not count as sent."""
+        return self._looked(lambda: self._board.desk.surface(self._caller), unlisted=True)
+
+    def _looked(self, look: Callable[[], _Seen], *, unlisted: bool = False) -> _Seen:
+        """What there is to see once it is known what the store has of the conversation."""
+        desk = self._board.desk
+        if not self._board.home.look(lambda: desk.remembers(self._caller, unlisted=unlisted)):
+            self._board.remember(self._caller)
+        return self._board.home.look(look)
 
     def _adopt(self, activation: Activation) -> None:
         self._board.home.look(lambda: self._board.desk.adopt(self._caller, activation))

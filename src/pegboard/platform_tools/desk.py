@@ -100,9 +100,12 @@ class FrontDesk:
         call = CALL if CALL in self._own_names else f"{CALL_READ} or {CALL_WRITE}"
         return guidance(self.surface(caller), search=SEARCH, call="" if caller.reveal == "listed" else call)
 
-    def remembers(self, caller: Caller) -> bool:
-        """Whether the list has nothing on it that only the store knows of; if it may have, `recall` comes first."""
-        if not caller.conversation or not self._lists_active(caller):
+    def remembers(self, caller: Caller, *, unlisted: bool = False) -> bool:
+        """Whether the list has nothing on it that only the store knows of; if it may have, `recall` comes first.
+
+        `unlisted`: whether that is so of what is loaded, on the list or not.
+        """
+        if not caller.conversation or not (unlisted or self._lists_active(caller)):
             return True
         return self._parts.conversations.get(caller.conversation).is_loaded
 

@@ -19,7 +19,7 @@ from pegboard.board.state import merged, names_of
 from pegboard.errors import ConfigError, PegboardError, RemoteError
 from pegboard.surface.compose import Reason
 from pegboard.testing import FakeSource, text_result, tool_definition
-from pegboard.types import CallContext, Json
+from pegboard.types import CallContext, Json, Reveal
 from tests.loops import in_a_loop
 
 OWN = ("search_tools", "read_result")
@@ -157,6 +157,16 @@ async def test_a_tool_that_fails_is_a_result_and_is_not_loaded(make: Callable[..
         result = await chat.call("github__broken")
         assert (result.is_error, result.text) == (True, "it broke")
         assert "github__broken" not in chat.surface().names
+
+
+@pytest.mark.parametrize("search", [True, False])
+@in_a_loop
+async def test_a_call_that_a_server_refuses_is_a_result(search: bool, make: Callable[..., Pegboard]) -> None:
+    source = FakeSource("far", [tool_definition("go", "Goes")], results={"go": RemoteError("far", -32602, "no way")})
+    async with make(sources=[source]) as board:
+        result = await board.conversation(search=search).call("far__go")
+    assert result.is_error
+    assert "no way" in result.text
 
 
 @in_a_loop
@@ -473,6 +483,33 @@ async def test_a_state_that_the_caller_kept_is_gone_on_from_exactly(make: Callab
         assert board.conversation("travel", state=early).surface().names == (*OWN, "github__create_issue")
         assert board.conversation("travel", state=b"").surface().names == OWN
         assert board.conversation("travel", state=b"no state at all").surface().names == OWN
+
+
+@pytest.mark.parametrize("reveal", ["listed", "called"])
+@in_a_loop
+async def test_after_a_restart_whatever_is_asked_first_knows_what_the_store_has(
+    reveal: Reveal, make: Callable[..., Pegboard]
+) -> None:
+    async with make() as board:
+        await board.conversation("kept", reveal=reveal).call("github__create_issue")
+    for look in (Chat.state, lambda chat: chat.fork("child").state()):
+        async with make() as board:
+            assert names_of(look(board.conversation("kept", reveal=reveal))) == ("github__create_issue",)
+
+
+@in_a_loop
+async def test_guidance_that_is_asked_for_first_after_a_restart_leaves_the_list_in_its_order(
+    make: Callable[..., Pegboard],
+) -> None:
+    async with make() as board:
+        chat = board.conversation("kept")
+        for name in ("slack__send_message", "github__create_issue"):
+            await chat.call(name)
+            before = chat.surface().names
+    async with make() as board:
+        chat = board.conversation("kept")
+        assert chat.guidance()
+        assert chat.surface().names == before
 
 
 @in_a_loop

@@ -16,11 +16,10 @@ from mcp.types import CallToolResult, GetPromptResult, ListPromptsResult
 from mcp.types import Tool as MCPTool
 
 from pegboard.board import Pegboard
-from pegboard.errors import PegboardError, RemoteError
+from pegboard.errors import PegboardError
 from pegboard.integrations.openai_agents.approvals import LOOKING, Approvals, calling
 from pegboard.integrations.openai_agents.runs import TOKEN, UNKNOWN, Allow, ForkedRuns, Named, Run, Runs, Turn, enter
 from pegboard.integrations.openai_agents.unlisted import UnlistedCalls, configured
-from pegboard.invoke.words import ending_of, failure, told
 from pegboard.types import Json, Reveal, Tool
 
 Instructions = str | Callable[[RunContextWrapper[Any], Agent[Any]], str | Awaitable[str]] | None
@@ -111,12 +110,9 @@ class PegboardServer(MCPServer):
     ) -> CallToolResult:
         """What the tool says; a tool that fails says so in its result."""
         run = self._runs.called(meta)
-        try:
-            with calling(await self._approved(tool_name, arguments, run, meta)):
-                result = (await run.chat.call(tool_name, arguments or {})).raw
-        except RemoteError as error:  # where nothing is deferred, what a server refuses is passed on as it is
-            result = failure(told(error), ending_of(error))
-        return CallToolResult.model_validate(result)
+        with calling(await self._approved(tool_name, arguments, run, meta)):
+            result = await run.chat.call(tool_name, arguments or {})
+        return CallToolResult.model_validate(result.raw)
 
     async def list_prompts(self) -> ListPromptsResult:
         """None: prompts are for people, and go through the gateway."""
