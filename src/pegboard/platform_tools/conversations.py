@@ -34,6 +34,8 @@ class Conversation(msgspec.Struct, kw_only=True):
     is_loaded: bool = False
     """Whether what the store has of it is in here."""
     is_dirty: bool = False
+    is_replaced: bool = False
+    """Whether what the store has of it is to be forgotten."""
     seen: Mapping[str, Tool] | None = None
     """The tools there were when it was last told of them."""
     shown: tuple[object, Caller, Surface] | None = None
@@ -93,12 +95,14 @@ class Conversations:
 
     def change(self, conversation: Conversation, activation: Activation) -> None:
         """Puts what is loaded now in the place of what was; it is kept a moment later."""
-        if activation == conversation.activation:
-            return
-        conversation.activation = activation
-        if conversation.key:
-            conversation.is_dirty = True
-            self._plan()
+        if activation != conversation.activation:
+            self._put(conversation, activation)
+
+    def replace(self, conversation: Conversation, activation: Activation) -> None:
+        """The same, whatever the store has: its caller goes on from a state that it kept itself."""
+        if not conversation.is_loaded or activation != conversation.activation:
+            conversation.is_loaded = conversation.is_replaced = True
+            self._put(conversation, activation)
 
     async def keep(self) -> None:
         """Keeps what has not been kept yet."""
@@ -108,6 +112,12 @@ class Conversations:
         if self._saving is not None:
             await self._saving
         await self._save()
+
+    def _put(self, conversation: Conversation, activation: Activation) -> None:
+        conversation.activation = activation
+        if conversation.key:
+            conversation.is_dirty = True
+            self._plan()
 
     def _with(self, known: Conversation, kept: bytes | None) -> Activation:
         """What it has loaded together with what the store has: a list or another process may have come before us."""
@@ -145,12 +155,13 @@ class Conversations:
             each.is_dirty = False
             if store is None:
                 continue
+            replaced, each.is_replaced = each.is_replaced, False
             try:
                 # Another process may be in the same conversation: what it loaded is not forgotten for it.
-                state = self._with(each, await store.activation(each.key))
+                state = self._with(each, None if replaced else await store.activation(each.key))
                 await store.keep_activation(each.key, state.to_bytes(), self._now() + self._ttl)
             except PegboardError as error:
-                each.is_dirty = True
+                each.is_dirty, each.is_replaced = True, replaced or each.is_replaced
                 self._warn(error)
                 return
 

@@ -288,9 +288,8 @@ class FrontDesk:
 
     def adopt(self, caller: Caller, activation: Activation) -> None:
         """Goes on from this state, which the caller kept, whatever was loaded before."""
-        conversation = self._parts.conversations.get(caller.conversation)
-        conversation.is_loaded = True
-        self._parts.conversations.change(conversation, activation)
+        conversations = self._parts.conversations
+        conversations.replace(conversations.get(caller.conversation), activation)
 
     def activate(self, caller: Caller, tool: Tool) -> None:
         """A call of this tool went well: it counts as loaded from now on."""
@@ -340,7 +339,7 @@ class FrontDesk:
             call=None if caller.reveal == "listed" or not deferring else self._way_to_call,
             change=change if surface.basis.list_active and deferring else None,
             skills=await self._fitting_skills(asked, query),
-            news=self._news(conversation, surface),
+            news=self._news(conversation, surface, caller),
             unlisted=[] if caller.lists else self._unlisted(),
         )
         count = self._parts.counter.count
@@ -412,12 +411,15 @@ class FrontDesk:
 
         return CALL if CALL in self._own_names else CALL_TOOLS[effect_of(tool)]
 
-    def _news(self, conversation: Conversation, surface: Surface) -> str:
-        """What came and went since this conversation was last told; told once."""
+    def _news(self, conversation: Conversation, surface: Surface, caller: Caller) -> str:
+        """What came and went since this conversation was last told; told once.
+
+        Another caller may have been told last: of what went, this one hears only what it might have used.
+        """
         before, conversation.seen = conversation.seen, surface.permitted
         if before is None or before is surface.permitted or not conversation.key:
             return ""
-        return news(before, surface.permitted).notice()
+        return news(before, surface.permitted, permit_of(caller.lists, caller.scopes).admits).notice()
 
     # ── what is noted ────────────────────────────────────────────────────────────────────────────────────────────
 

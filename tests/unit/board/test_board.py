@@ -454,6 +454,16 @@ async def test_a_sub_agent_can_never_use_more_than_those_above_it(make: Callable
 
 
 @in_a_loop
+async def test_what_another_caller_of_the_conversation_was_told_of_is_no_news_to_who_may_not_use_it(
+    make: Callable[..., Pegboard],
+) -> None:
+    async with make() as board:
+        await board.conversation("shared").search("open an issue")
+        narrow = board.conversation("shared", allow=["github__*"])
+        assert "slack" not in (await narrow.search("open an issue")).text
+
+
+@in_a_loop
 async def test_what_an_allowlist_names_is_on_the_list(make: Callable[..., Pegboard]) -> None:
     async with make(add) as board:
         chat = board.conversation("narrow", allow=["github__create_issue", "add", "slack__*"])
@@ -483,6 +493,22 @@ async def test_a_state_that_the_caller_kept_is_gone_on_from_exactly(make: Callab
         assert board.conversation("travel", state=early).surface().names == (*OWN, "github__create_issue")
         assert board.conversation("travel", state=b"").surface().names == OWN
         assert board.conversation("travel", state=b"no state at all").surface().names == OWN
+
+
+@pytest.mark.parametrize("state", [b"", None], ids=["nothing", "earlier"])
+@in_a_loop
+async def test_a_state_that_was_gone_back_to_is_what_the_store_has_from_then_on(
+    state: bytes | None, make: Callable[..., Pegboard]
+) -> None:
+    async with make() as board:
+        chat = board.conversation("travel")
+        await chat.call("github__create_issue")
+        early = chat.state() if state is None else state
+        await chat.call("slack__send_message")
+    async with make() as board:
+        board.conversation("travel", state=early)
+    async with make() as board:
+        assert names_of(board.conversation("travel").state()) == names_of(early)
 
 
 @pytest.mark.parametrize("reveal", ["listed", "called"])
