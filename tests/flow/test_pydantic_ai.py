@@ -686,6 +686,25 @@ async def test_a_sub_agent_begins_with_what_is_loaded_and_goes_its_own_way(inher
 
 
 @in_a_loop
+async def test_sub_agents_that_are_delegated_to_at_once_share_nothing() -> None:
+    async with board_of() as board:
+        tools, both = PegboardCapability(board), asyncio.Barrier(2)
+        children = [ScriptedModel([calls(f"shop__count_{number}")]) for number in range(2)]
+        script = ScriptedModel([calls(("delegate", {"number": 0}), ("delegate", {"number": 1}))])
+        agent = Agent(model_of(script), capabilities=[tools], deps_type=object)
+
+        @agent.tool
+        async def delegate(ctx: RunContext[object], number: int) -> str:
+            """Has somebody look it up."""
+            mine = tools.fork(ctx, "researcher", allow=[f"*count_{number}"])
+            await both.wait()
+            return (await Agent(model_of(children[number])).run("look it up", capabilities=[mine])).output
+
+        await agent.run("count")
+    assert [names(child)[-1] for child in children] == [("shop__count_0",), ("shop__count_1",)]
+
+
+@in_a_loop
 async def test_what_a_sub_agent_loads_is_not_kept_as_its_parents() -> None:
     async with board_of() as board:
         options: Any = {"state": "messages", "conversation": "ada"}

@@ -94,6 +94,7 @@ class Chat:
         """The conversation of a sub-agent: a snapshot of this one or empty, and from here on independent of it.
 
         `allow` names what it may use at all, of what this one may; it cannot be widened, by searching or by forking.
+        The name is part of its key: give sub-agents that work at the same time different ones.
         """
         parent = self._known()
         caller = msgspec.structs.replace(

@@ -105,7 +105,9 @@ class PegboardToolset(AbstractToolset[Any]):
 
         `inherit=False` begins with nothing. `allow` narrows what the sub-agent may use; it never widens it.
         """
-        child = self._within(self.chat(ctx).fork(name, inherit=inherit, allow=allow))
+        # A model may delegate twice at once: each of these calls is a conversation of its own.
+        own = f"{name}:{ctx.tool_call_id}" if ctx.tool_call_id else name
+        child = self._within(self.chat(ctx).fork(own, inherit=inherit, allow=allow))
         child._in_messages = False  # what a sub-agent loads must not be kept as its parent's
         return child
 
