@@ -8,6 +8,8 @@ from __future__ import annotations
 import inspect
 import typing
 from collections.abc import Callable
+from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -47,8 +49,11 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_function(function: Callable[..., Any], name: str = "") -> Reading:
     """The function as a tool; a ConfigError says why it cannot be one."""
-    name = name or getattr(function, "__name__", type(function).__name__)
-    about, notes = read_docstring(inspect.getdoc(function) or "")
+    inside = _inside(function)
+    name = name or getattr(inside, "__name__", type(inside).__name__)
+    if name == "<lambda>":
+        raise ConfigError("A lambda cannot be a tool: it has no name.", hint="Give it one: `board.tool(name=...)`.")
+    about, notes = read_docstring(inspect.getdoc(inside) or "")
     parameters, context, takes_more = _parameters(function, name)
     # Of a default only that there is one matters here: what is not given is not passed on.
     fields = [
@@ -64,8 +69,8 @@ def read_function(function: Callable[..., Any], name: str = "") -> Reading:
         ) from None
     for each in parameters:
         about_it = schema["properties"].get(each.name, {})
-        if each.name in notes:
-            about_it.setdefault("description", notes[each.name])
+        if said := _said_of(each.annotation) or notes.get(each.name):
+            about_it.setdefault("description", said)
         if each.default is not _ANY and each.default is not None:
             _say_default(about_it, each.default)
     if not takes_more:
@@ -86,7 +91,7 @@ def _parameters(function: Callable[..., Any], name: str) -> tuple[list[inspect.P
     """Its parameters with their types resolved, the one for the context, and whether it takes any keyword."""
     try:
         signature = inspect.signature(function)
-        hints = typing.get_type_hints(_hinted(function), include_extras=True)
+        hints = _hints(function)
     except (TypeError, ValueError, NameError, AttributeError) as error:
         raise ConfigError(
             f"The function {name!r} cannot be a tool: its signature cannot be read ({error}).",
@@ -101,6 +106,11 @@ def _parameters(function: Callable[..., Any], name: str) -> tuple[list[inspect.P
                 f"The function {name!r} cannot be a tool: arguments come by name, and {each.name!r} takes none.",
                 hint="Wrap it in a function whose parameters have names.",
             )
+        elif each.name == "self" and each.annotation is _ANY:
+            raise ConfigError(
+                f"The function {name!r} cannot be a tool: nobody knows whose method it is.",
+                hint="Give the method of an object: `thing.method`, not `Thing.method`.",
+            )
         elif hints.get(each.name) is CallContext:
             context = each.name
         else:
@@ -108,11 +118,33 @@ def _parameters(function: Callable[..., Any], name: str) -> tuple[list[inspect.P
     return kept, context, takes_more
 
 
-def _hinted(function: Callable[..., Any]) -> Any:
-    """What carries the annotations: a partial or an object that can be called has them further inside."""
-    while hasattr(function, "func"):
+def _inside(function: Callable[..., Any]) -> Any:
+    """What has the name and the words: of a partial, what it calls."""
+    while isinstance(function, partial):
         function = function.func
-    return function if inspect.isroutine(function) else type(function).__call__
+    return function
+
+
+def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+    """The types of its parameters. What it returns is no matter, and may be a name that only type checkers know."""
+    inside = _inside(function)
+    if isinstance(inside, type):
+        inside = inside.__init__  # type: ignore[misc]
+    elif not inspect.isroutine(inside):
+        inside = type(inside).__call__
+    inside = inspect.unwrap(inside)
+    said = {name: kind for name, kind in getattr(inside, "__annotations__", {}).items() if name != "return"}
+    names = getattr(inside, "__globals__", {})
+    return typing.get_type_hints(SimpleNamespace(__annotations__=said), globalns=names, include_extras=True)
+
+
+def _said_of(annotation: Any) -> str:
+    """What stands beside a type in `Annotated`: words, or something that has a description, as a field of pydantic."""
+    for each in getattr(annotation, "__metadata__", ()):
+        said = each if isinstance(each, str) else getattr(each, "description", None)
+        if isinstance(said, str) and said:
+            return said
+    return ""
 
 
 def _schema(arguments: type[msgspec.Struct]) -> Json:

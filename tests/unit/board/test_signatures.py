@@ -13,7 +13,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from pegboard.board.signatures import read_function
 from pegboard.errors import ConfigError
@@ -268,3 +268,74 @@ def test_no_docstring_breaks_the_reading(doc: str) -> None:
     documented.__doc__ = doc
     reading = read_function(documented)
     assert reading.schema["properties"]["city"]["type"] == "string"
+
+
+class Desk:
+    """A desk."""
+
+    def take(self, what: str, times: int = 1) -> str:
+        """Takes something off the desk."""
+        return what * times
+
+
+@dataclass
+class Order:
+    """An order of a customer."""
+
+    article: str
+    pieces: int = 1
+
+
+def test_a_partial_has_the_name_and_the_words_of_what_it_calls() -> None:
+    reading = read_function(functools.partial(Desk().take, times=2))
+    assert (reading.name, reading.description) == ("take", "Takes something off the desk.")
+    assert reading.schema["properties"]["what"] == {"type": "string"}
+
+
+def test_a_class_is_called_with_what_makes_one_of_it() -> None:
+    reading = read_function(Order)
+    assert (reading.name, reading.description) == ("Order", "An order of a customer.")
+    assert reading.schema["properties"] == {"article": {"type": "string"}, "pieces": {"type": "integer", "default": 1}}
+
+
+@pytest.mark.parametrize(("function", "why"), [(Desk.take, "whose method"), (lambda x: x, "no name")])
+def test_what_cannot_be_called_or_named_is_refused_with_a_hint(function: Any, why: str) -> None:
+    with pytest.raises(ConfigError, match=why) as caught:
+        read_function(function)
+    assert caught.value.hint
+
+
+def test_words_beside_a_type_say_what_the_parameter_is_for() -> None:
+    def order(
+        article: Annotated[str, "What to order."],
+        pieces: Annotated[int, Field(description="How many.")] = 1,
+        note: Annotated[str, 7] = "",
+    ) -> None:
+        """Orders.
+
+        Args:
+            article: Not this.
+            note: For the packer.
+        """
+
+    properties = read_function(order).schema["properties"]
+    assert [each["description"] for each in properties.values()] == ["What to order.", "How many.", "For the packer."]
+
+
+def test_a_type_that_only_type_checkers_know_is_no_matter_where_it_is_returned() -> None:
+    def fetch(article: str) -> Unknown:  # type: ignore[name-defined]  # noqa: F821
+        """Fetches."""
+
+    assert read_function(fetch).schema["properties"] == {"article": {"type": "string"}}
+
+
+def test_an_object_that_has_a_func_is_still_the_one_that_is_called() -> None:
+    class Counter:
+        """Counts."""
+
+        func = staticmethod(len)
+
+        def __call__(self, number: int) -> int:
+            return number
+
+    assert read_function(Counter()).schema["properties"] == {"number": {"type": "integer"}}
