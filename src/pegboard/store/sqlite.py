@@ -102,20 +102,14 @@ class SqliteStore:
 
     async def keep_activation(self, conversation: str, state: bytes, expires_at: float) -> None:
         """Keeps what a conversation has loaded, until then."""
-        if len(conversation) > KEY_CAP or len(state) > STATE_CAP:
-            raise StoreError(
-                f"A conversation's key may have {KEY_CAP} characters and its state {STATE_CAP} bytes; "
-                f"these have {len(conversation)} and {len(state)}.",
-                hint="Give the conversation a shorter key.",
-            )
-        values = (text(conversation, KEY_CAP), state, expires_at)
+        if len(state) > STATE_CAP:
+            raise StoreError(f"A conversation's state may have {STATE_CAP} bytes; this has {len(state)}.")
+        values = (_key(conversation), state, expires_at)
         await self._run(lambda connection: jobs.write(connection, [("keep_activation", [values])]))
 
     async def activation(self, conversation: str) -> bytes | None:
         """What was kept for a conversation; None when nothing was, or it has expired."""
-        if len(conversation) > KEY_CAP:
-            return None
-        values = (text(conversation, KEY_CAP), self._clock())
+        values = (_key(conversation), self._clock())
         row = await self._run(lambda connection: jobs.first_row(connection, "activation", values))
         return bytes(row[0]) if row else None
 
@@ -226,3 +220,12 @@ class SqliteStore:
                 connection.close()
         except sqlite3.Error as error:
             raise told(error, self.path) from error
+
+
+def _key(conversation: str) -> str:
+    """The key as it is kept: one that is very long, as those of deep forks, by its digest."""
+    if len(conversation) <= KEY_CAP:
+        return text(conversation, KEY_CAP)
+    import hashlib
+
+    return f"sha256:{hashlib.sha256(conversation.encode(errors='surrogatepass')).hexdigest()}"

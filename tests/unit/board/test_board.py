@@ -483,6 +483,18 @@ async def test_a_conversation_goes_on_after_a_restart_from_the_store(make: Calla
 
 
 @in_a_loop
+async def test_however_long_a_key_is_it_and_all_others_are_kept(make: Callable[..., Pegboard]) -> None:
+    keys = {"k" * 2000: "github__create_issue", "k" * 2000 + "2": "github__list_issues", "short": "slack__send_message"}
+    async with make() as board:
+        for key, name in keys.items():
+            await board.conversation(key).call(name)
+    async with make() as board:
+        assert {key: board.conversation(key).surface().names[2:] for key in keys} == {
+            key: (name,) for key, name in keys.items()
+        }
+
+
+@in_a_loop
 async def test_a_state_that_the_caller_kept_is_gone_on_from_exactly(make: Callable[..., Pegboard]) -> None:
     async with make() as board:
         chat = board.conversation("travel")

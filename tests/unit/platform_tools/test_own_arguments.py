@@ -147,6 +147,7 @@ JSON = st.recursive(
         ("batch_tools", {"calls": "a"}, []),
         ("search_tools", {"query": "x"}, []),
         ("read_result", {}, []),
+        ("load_skill", {"name": "x"}, []),
     ],
 )
 def test_a_call_calls_itself_or_what_one_of_our_own_calls_for_it(name, arguments, expected):

@@ -329,12 +329,20 @@ async def test_a_row_that_this_version_does_not_understand_is_passed_over(path):
 
 
 @in_a_loop
-async def test_a_conversation_with_an_endless_key_or_state_is_refused_in_words(path):
+async def test_an_endless_state_is_refused_in_words(path):
     store = SqliteStore(path)
-    for key, state in (("k" * (KEY_CAP + 1), b""), ("k", b"s" * (STATE_CAP + 1))):
-        with pytest.raises(StoreError, match="characters"):
-            await store.keep_activation(key, state, NOW)
-    assert await store.activation("k" * (KEY_CAP + 1)) is None
+    with pytest.raises(StoreError, match="bytes"):
+        await store.keep_activation("k", b"s" * (STATE_CAP + 1), NOW)
+    await store.close()
+
+
+@in_a_loop
+async def test_endless_keys_are_told_apart(path):
+    store = SqliteStore(path, clock=lambda: NOW)
+    for key in ("k" * KEY_CAP, "k" * (KEY_CAP + 1), "k" * (KEY_CAP + 1) + "\ud800"):
+        assert await store.activation(key) is None
+        await store.keep_activation(key, key.encode(errors="replace"), NOW + 1)
+        assert await store.activation(key) == key.encode(errors="replace")
     await store.close()
 
 
