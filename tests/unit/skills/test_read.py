@@ -128,6 +128,21 @@ def test_further_files_are_listed_but_not_what_is_hidden_or_leads_out(folder):
     assert found.complete
 
 
+def test_hidden_files_are_not_read_either(folder):
+    (folder / ".git").mkdir()
+    for hidden in (".env", ".git/config", "scripts/.key"):
+        (folder / hidden).write_text("secret")
+        with pytest.raises(SkillUnreadable, match="is hidden"):
+            read_text(folder, hidden)
+
+
+def test_a_link_to_what_is_hidden_is_read_for_mounted_folders_are_made_of_them(folder):
+    (folder / "..data").mkdir()
+    (folder / "..data" / "style.md").write_text("Plainly.")
+    (folder / "style.md").symlink_to("..data/style.md")
+    assert read_text(folder, "style.md") == "Plainly."
+
+
 def test_of_very_many_files_some_are_listed_and_it_is_said(folder):
     for number in range(400):
         (folder / f"{number}.md").write_text("x")
