@@ -19,6 +19,9 @@ from pegboard.surface.activation import Change
 from pegboard.surface.compose import Surface
 from pegboard.types import Caller, Tool
 
+MOST_FOUND = 200
+"""Names of tools that a result carries beside its text; a pattern may stand for thousands."""
+
 
 async def read_file(skill: Skill, path: str) -> str:
     """One of the skill's files."""
@@ -49,4 +52,4 @@ async def read_skill(
     facts.append(missing_text(tools.missing))
     # Who has an identity may sit at another machine, where the folder means nothing.
     text = loaded_text(skill, body, files, facts, load=LOAD, folder=not caller.identity)
-    return text, tools.found
+    return text, tools.found[:MOST_FOUND]

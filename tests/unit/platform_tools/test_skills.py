@@ -172,6 +172,18 @@ def test_a_conversation_that_lists_what_it_loads_is_told_to_call_by_name(shelf):
     assert "call_tool" not in said
 
 
+def test_a_pattern_for_thousands_of_tools_does_not_bury_what_the_skill_says(tmp_path):
+    write(tmp_path, "all", header=["tools: 'many__*'"], body="Choose well.")
+    tools = [tool(f"tool_{number}", "Does one thing.", "many") for number in range(3000)]
+    desk = Office(tools, library=Shelf(tmp_path).library, list_active=True)
+    result = run(desk.call("load_skill", {"name": "all"}))
+    said = text_of(result)
+    assert len(said) < 6_000
+    assert said.endswith("Choose well.")
+    assert "Not loaded for want of room, still callable: many__tool_" in said
+    assert result["_meta"]["pegboard/found"][:24] == desk.active()
+
+
 def test_where_nothing_is_deferred_tools_are_named_and_none_is_loaded(shelf):
     desk = Office(library=shelf.library, mode="off")
     said = text_of(run(desk.call("load_skill", {"name": "triage"})))
