@@ -376,6 +376,7 @@ class FrontDesk:
 
     async def _load(self, given: Reading, caller: Caller) -> Json:
         """A skill with its tools and files, or one of the files."""
+        from pegboard.invoke.visible import visible
         from pegboard.platform_tools.load import read_file, read_skill
         from pegboard.platform_tools.search import result_of
 
@@ -399,6 +400,8 @@ class FrontDesk:
         about = {"skill": skill.name, "file": given.file, "conversation": caller.conversation}
         tokens = self._parts.counter.count(text)
         self._parts.record(SkillLoad(at=at, caller=caller.identity, tokens=tokens, **about))
+        if READ not in self.surface(caller).reasons:  # whoever is not shown what reads pages gets no pages
+            return result_of(visible(text), found)
         return self._parts.invoker().fitted(result_of(text, found), caller)
 
     def _unlisted(self) -> list[Unlisted]:

@@ -86,6 +86,8 @@ class Library:
         self._made: tuple[str, Json | None] | None = None
         self._finder: SkillFinder | None = None
         self._looking: asyncio.Task[Skills] | None = None
+        # Whoever asked for a look may have been cancelled: then the next one tells of what it found.
+        self._seen = source.known.version
         self._tell(source.known)
 
     @property
@@ -119,11 +121,12 @@ class Library:
 
         if not self._source.is_due:
             return self._source.known
-        before = self._source.known.version
         found = await asyncio.to_thread(self._source.look)
         self._tell(found)
-        if found.version != before and self._on_change is not None:
-            self._on_change()
+        if found.version != self._seen:
+            self._seen = found.version
+            if self._on_change is not None:
+                self._on_change()
         return found
 
     async def search(self, query: str) -> list[Skill]:

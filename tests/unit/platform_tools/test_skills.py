@@ -268,6 +268,16 @@ def test_a_long_file_is_handed_on_in_pages(shelf):
     assert "read_result" in said
 
 
+@pytest.mark.parametrize("caller", [ANA, Caller(conversation="ana", reveal="all")])
+def test_a_long_file_is_handed_on_whole_where_nothing_is_listed_that_reads_pages(shelf, caller):
+    text = "line\n" * (MAX_BYTES // 5 - 1) + "\u202e"
+    (shelf.root / "pdf-forms" / "long.md").write_text(text)
+    desk = Office(library=shelf.library, mode="off")
+    assert "read_result" not in desk.listed(caller)
+    said = text_of(run(desk.call("load_skill", {"name": "pdf-forms", "file": "long.md"}, caller)))
+    assert said == text.replace("\u202e", r"\u202e")
+
+
 def test_an_unknown_skill_is_answered_with_the_nearest(shelf):
     result = run(Office(library=shelf.library).call("load_skill", {"name": "pdf-form"}))
     assert result["isError"] is True
@@ -355,6 +365,16 @@ def test_a_list_is_from_memory_and_looks_at_the_disk_afterwards(shelf):
         assert "new-one" in described(desk)
 
     run(scenario())
+
+
+def test_what_was_found_for_somebody_who_was_cancelled_meanwhile_is_told_by_the_next_look(shelf):
+    write(shelf.root, "new-one", "Just written.")
+    shelf.later()
+    shelf.library._source.look()  # what the thread does, whoever waits for it
+    assert shelf.changes == 0
+    shelf.later()
+    run(shelf.library.look())
+    assert shelf.changes == 1
 
 
 def test_calls_of_tools_never_look_at_the_disk(shelf):
