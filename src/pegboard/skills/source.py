@@ -123,14 +123,15 @@ class SkillSource:
                 if skill is None:
                     continue
                 first = here.setdefault(skill.name, skill)
-                if first is not skill:
+                if first.stamp != skill.stamp:  # one file by two ways, as links make them, is one skill
                     problems.append(f"{folder / skill.file}: skipped: {first.folder} has the name {skill.name} too")
             skills |= here
         self._read = seen
         ordered = {name: skills[name] for name in sorted(skills)}
         for skill in ordered.values():
             problems += (f"{skill.folder / skill.file}: {remark}" for remark in skill.remarks)
-        return Skills(version=_version(ordered.values()), skills=ordered, problems=tuple(problems))
+        told = (problem.replace("\n", "\\n") for problem in dict.fromkeys(problems))  # folders have any name
+        return Skills(version=_version(ordered.values()), skills=ordered, problems=tuple(told))
 
     def _skill(
         self, root: SkillRoot, folder: Path, seen: dict[Path, tuple[Stamp, Header | str]], problems: list[str]
@@ -166,7 +167,7 @@ def _folders(root: SkillRoot, problems: list[str]) -> Iterator[Path]:
         yield path
         return
     try:
-        upper = _subfolders(path)
+        upper = _subfolders(path, problems)
     except OSError as error:
         missing = isinstance(error, FileNotFoundError)
         if root.named or not missing:
@@ -175,7 +176,7 @@ def _folders(root: SkillRoot, problems: list[str]) -> Iterator[Path]:
         return
     looked_at = 0
     for name in upper:
-        inner = [path / name] if _is_skill(path / name) else _below(path / name)
+        inner = [path / name] if _is_skill(path / name) else _below(path / name, problems)
         for folder in inner:
             looked_at += 1
             if looked_at > MAX_FOLDERS:
@@ -184,17 +185,28 @@ def _folders(root: SkillRoot, problems: list[str]) -> Iterator[Path]:
             yield folder
 
 
-def _below(folder: Path) -> list[Path]:
+def _below(folder: Path, problems: list[str]) -> list[Path]:
     try:
-        return [folder / name for name in _subfolders(folder)[:MAX_FOLDERS]]
-    except OSError:
+        return [folder / name for name in _subfolders(folder, problems)[:MAX_FOLDERS]]
+    except FileNotFoundError:
+        return []  # it went just now
+    except OSError as error:
+        problems.append(f"{folder}: skipped: {error.strerror or error}")
         return []
 
 
-def _subfolders(folder: Path) -> list[str]:
+def _subfolders(folder: Path, problems: list[str]) -> list[str]:
     # Hidden folders hold other programs' files.
     with os.scandir(folder) as found:
-        return sorted(entry.name for entry in found if not entry.name.startswith(".") and entry.is_dir())
+        return sorted(entry.name for entry in found if not entry.name.startswith(".") and _is_folder(entry, problems))
+
+
+def _is_folder(entry: os.DirEntry[str], problems: list[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError as error:  # a link in a circle, or to where nobody may look
+        problems.append(f"{entry.path}: skipped: {error.strerror or error}")
+        return False
 
 
 def _is_skill(folder: Path) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -115,6 +116,37 @@ def test_a_skills_folder_may_be_a_link_for_installers_make_them_so(tmp_path):
     (tmp_path / "root").mkdir()
     (tmp_path / "root" / "pdf").symlink_to(tmp_path / "store" / "pdf-forms")
     assert look(tmp_path / "root").skills["pdf-forms"].body() == "Do it so."
+
+
+def test_a_skill_that_links_lead_to_twice_is_one_skill_and_no_trouble(tmp_path):
+    write(tmp_path, folder="skill")
+    (tmp_path / "again").symlink_to("skill")
+    (tmp_path / "all").symlink_to(".")
+    found = look(tmp_path)
+    assert list(found.skills) == ["pdf-forms"]
+    assert found.problems == ()
+
+
+def test_a_link_in_a_circle_costs_no_other_skill(tmp_path):
+    write(tmp_path)
+    (tmp_path / "circle").symlink_to("circle")
+    found = look(tmp_path)
+    assert list(found.skills) == ["pdf-forms"]
+    assert found.problems == (f"{tmp_path}/circle: skipped: {os.strerror(errno.ELOOP)}",)
+
+
+def test_a_problem_is_one_line_whatever_a_folder_is_called(tmp_path):
+    write(tmp_path, "My Skill", folder="one\nwarning: two")
+    [problem] = look(tmp_path).problems
+    assert problem.startswith(f"{tmp_path}/one\\nwarning: two/SKILL.md: skipped: ")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_folder_without_permission_is_told(tmp_path):
+    folder = write(tmp_path)
+    folder.chmod(0)
+    assert look(tmp_path).problems == (f"{folder}: skipped: Permission denied",)
+    folder.chmod(0o700)
 
 
 def test_a_root_that_is_named_must_be_there_and_one_that_is_built_in_need_not(tmp_path):
