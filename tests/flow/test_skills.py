@@ -198,6 +198,22 @@ def test_a_search_names_skills_that_fit(shell: Shell) -> None:
     assert shell.json("search", "convert miles to kilometres")["skills"] == []
 
 
+def test_skills_are_found_where_no_tools_are_known_or_no_servers_configured(tmp_path):
+    shell = Shell(tmp_path)
+    write(tmp_path / "skills", **MARATHON)
+    (tmp_path / "pegboard.toml").write_text('[skills]\nroots = ["skills"]\n')
+    query = "how to give the distance of a race in a report"
+    done = shell.run("search", query)
+    assert "skill: marathon — How distances" in done.stdout
+    assert done.stderr == "No tool fits.\n"
+    assert "No servers are configured." in shell.run("search", "--servers", query, code=1).stderr
+    assert shell.run("search", "grind some coffee", code=1).stderr == "Nothing fits.\n"
+    shell.server("units", example_command("units"))
+    done = shell.run("--set", 'skills.roots=["skills"]', "search", query)
+    assert "skill: marathon — How distances" in done.stdout
+    assert "No tools are known yet. `pegboard refresh` asks the servers for them." in done.stderr
+
+
 def test_roots_are_stronger_the_nearer_and_named_ones_strongest(tmp_path: Path) -> None:
     shell = shell_with_skills(tmp_path, skills='roots = ["skills"]\nagent_folders = true')
     home = tmp_path / "home"

@@ -51,10 +51,10 @@ def load_config(args: argparse.Namespace) -> Config:
     return load(files=args.config, overrides=args.set)
 
 
-def load_with_servers(args: argparse.Namespace) -> Config:
-    """The configuration, which must name at least one server."""
+def load_with_servers(args: argparse.Namespace, *, or_skills: bool = False) -> Config:
+    """The configuration, which must name at least one server, or where that will do, say where skills are."""
     config = load_config(args)
-    if not config.servers:
+    if not config.servers and not (or_skills and config.skill_roots):
         read = ", ".join(str(path) for path in config.files) or "no configuration file was found"
         raise PegboardError(f"{NO_SERVERS} (Read: {read}.)", hint=NO_SERVERS_HINT)
     return config

@@ -55,13 +55,18 @@ async def _search(args: argparse.Namespace) -> int:
         raise PegboardError("There is nothing to search for.", hint='Say what you want to do: pegboard search "…"')
     if query.strip().lower() == SELECT:
         raise PegboardError("`select:` needs names.", hint="pegboard search select:github__create_issue,add_note")
-    async with Engine(load_with_servers(args), refresh=False, on_warning=_say_warning) as engine:
+    skills_too = not (args.servers or _is_narrowed(args))
+    config = load_with_servers(args, or_skills=skills_too)
+    async with Engine(config, refresh=False, on_warning=_say_warning) as engine:
         catalog = engine.catalog
         for name in args.server:
             if name not in catalog.servers:
                 raise ServerNotFound(name, catalog.nearest_servers(name))
-        if not catalog.tools:
-            raise PegboardError("No tools are known yet.", hint="`pegboard refresh` asks the servers for them.")
+        if not catalog.tools and config.servers:
+            unknown = PegboardError("No tools are known yet.", hint="`pegboard refresh` asks the servers for them.")
+            if not (skills_too and config.skill_roots):
+                raise unknown
+            _say_warning(f"{unknown.message} {unknown.hint}")
         with Progress() as progress:
             built = await engine.ready_to_search(progress)
         _warn(engine, "" if args.servers or built is None else built.by_words)
@@ -69,12 +74,12 @@ async def _search(args: argparse.Namespace) -> int:
         if args.servers:
             return await _route(engine, engine.catalog, query, args)
         answer = await engine.search(query, _terms(args))
-        skills = [] if _is_narrowed(args) else await engine.search_skills(query)
+        skills = await engine.search_skills(query) if skills_too else []
         catalog = engine.catalog
         if args.json:
             output.emit(_as_json(answer, catalog, explain=args.explain) | _skills_as_json(engine, skills))
         else:
-            _print(answer, catalog, explain=args.explain)
+            _print(answer, catalog, explain=args.explain, besides=bool(skills))
             for skill in skills:
                 output.say(output.printable(f"skill: {skill.name} — {skill.description}"))
                 output.say(f"    pegboard skills show {skill.name}")
@@ -127,7 +132,7 @@ def _terms(args: argparse.Namespace) -> Terms:
     return Terms(limit=args.limit, narrow=narrow)
 
 
-def _print(answer: Answer, catalog: Catalog, *, explain: bool) -> None:
+def _print(answer: Answer, catalog: Catalog, *, explain: bool, besides: bool) -> None:
     for number, hit in enumerate(answer.hits, 1):
         tool = catalog.tools[hit.name]
         output.say(f"{number:2}. {output.printable(signature(tool))}")
@@ -141,7 +146,7 @@ def _print(answer: Answer, catalog: Catalog, *, explain: bool) -> None:
         output.warn(f"No tool is named {', '.join(map(output.printable, answer.unknown))}.")
     elif not answer.hits:
         nearest = f" The nearest servers: {', '.join(answer.nearest_servers)}." if answer.nearest_servers else ""
-        output.warn(f"Nothing fits.{nearest}")
+        output.warn(f"{'No tool' if besides else 'Nothing'} fits.{nearest}")
     for note in answer.notes:
         output.warn(f"note: {output.printable(note)}")
 
