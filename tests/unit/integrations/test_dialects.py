@@ -108,6 +108,14 @@ def test_a_result_without_text_is_still_an_answer() -> None:
     assert completions.result(CALL, result(text("")))["content"] == "(no output)"
 
 
+@pytest.mark.parametrize("blank", [text(" \n"), {"type": "resource", "resource": {"uri": "f:x", "text": "\t"}}])
+def test_blanks_and_pictures_without_data_are_no_blocks_of_their_own(blank: Any) -> None:
+    assert messages.result(CALL, result(blank))["content"] == [text("(no output)")]
+    assert messages.result(CALL, result(blank, text("a"), blank))["content"] == [text("a")]
+    for picture in ({**PNG, "data": ""}, {"type": "resource", "resource": {**PDF["resource"], "blob": ""}}):
+        assert [block["type"] for block in messages.result(CALL, result(picture))["content"]] == ["text"]
+
+
 @pytest.mark.parametrize("reason", ["pause_turn", "refusal", "compaction"])
 def test_nothing_is_run_of_a_turn_that_is_handed_back(reason: str) -> None:
     block = {"type": "tool_use", "id": "1", "name": "t", "input": {}}

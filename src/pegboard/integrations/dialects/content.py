@@ -6,7 +6,7 @@ Above: the dialects. Below: `invoke.blocks`, which has the words for what cannot
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeGuard
 
 import msgspec
 
@@ -44,8 +44,9 @@ class Part(msgspec.Struct, frozen=True):
 
 def parts(result: Given) -> list[Part]:
     """The result's parts, in their order; never none."""
-    found = [part for block in result.content for part in _parts(block)]
-    return found or [Part(text=result.text or NOTHING)]
+    # No API takes a block of blanks, and every later request would hold it.
+    found = [part for block in result.content for part in _parts(block) if part.media_type or part.text.strip()]
+    return found or [Part(text=result.text if result.text.strip() else NOTHING)]
 
 
 def said(part: Part) -> str:
@@ -70,9 +71,8 @@ def marked(text: str) -> str:
 def _parts(block: Any) -> Iterator[Part]:
     kind = block.get("type") if isinstance(block, dict) else None
     if kind == "text":
-        if text := str(block.get("text", "")):
-            yield Part(text=text)
-    elif kind == "image" and block.get("mimeType") in PICTURES and isinstance(block.get("data"), str):
+        yield Part(text=str(block.get("text", "")))
+    elif kind == "image" and block.get("mimeType") in PICTURES and _is_data(block.get("data")):
         yield Part(media_type=block["mimeType"], data=block["data"])
     elif kind == "resource":
         yield from _resource(block)
@@ -89,7 +89,11 @@ def _resource(block: Json) -> Iterator[Part]:
     kind, blob = about.get("mimeType"), about.get("blob")
     if text := resource_text(block):
         yield Part(text=text)
-    elif isinstance(blob, str) and (kind in PICTURES or kind == "application/pdf"):
+    elif _is_data(blob) and (kind in PICTURES or kind == "application/pdf"):
         yield Part(media_type=str(kind), data=blob, name=str(about.get("uri", "")))
     else:
         yield Part(text=described(block))
+
+
+def _is_data(value: Any) -> TypeGuard[str]:
+    return isinstance(value, str) and bool(value)
