@@ -254,6 +254,25 @@ def test_a_call_whose_result_was_not_kept_is_answered_so() -> None:
     assert mended_messages([*history[:2], {"role": "user", "content": "well?"}])[2] == told(*lost, text("well?"))
 
 
+def test_results_that_come_in_two_messages_of_one_turn_are_kept() -> None:
+    asking = [told(text("go")), said(use("1", "a"), use("2", "b"))]
+    history = [*asking, told(given_back("1")), told(given_back("2"), text("go on"))]
+    assert mended_messages(history) == history
+    lost = {"type": "tool_result", "tool_use_id": "2", "content": LOST, "is_error": True}
+    late = [*asking, told(given_back("1"), text("hm")), told(given_back("2"), text("go on"))]
+    assert mended_messages(late) == [*asking, told(lost, given_back("1"), text("hm")), told(text("go on"))]
+
+
+def test_tools_that_were_added_meanwhile_are_left_out_for_a_model_that_does_not_know_them() -> None:
+    added = messages.addition(["a__x"])
+    history = [told(text("go")), added, said(text("ok")), told(text("on"))]
+    assert mended_messages(history) == history
+    assert mended_messages(history, references=False) == [history[0], *history[2:]]
+    both = {**added, "content": [*added["content"], text("be brief")]}
+    brief = {"role": "system", "content": [text("be brief")]}
+    assert mended_messages([history[0], both], references=False) == [history[0], brief]
+
+
 def test_references_are_spelled_out_for_a_model_that_does_not_know_them() -> None:
     history = [told(text("go")), said(use("1", "search_tools")), told(given_back("1", reference("a__x")))]
     assert mended_messages(history, references=False)[2] == told(given_back("1", text("Found: a__x")))

@@ -6,6 +6,7 @@ Above: the Anthropic plug-in. Below: `plain`. Pure; what needs no mending comes 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,7 +21,7 @@ def mended(messages: Sequence[Any], *, references: bool = True) -> list[Any]:
     kept: list[Any] = []
     asked: dict[str, None] = {}
     """Calls of the turn before that have no result yet."""
-    for message in messages:
+    for at, message in enumerate(messages):
         role = _role(message)
         if role == "assistant":
             if not kept:
@@ -28,16 +29,36 @@ def mended(messages: Sequence[Any], *, references: bool = True) -> list[Any]:
             asked |= dict.fromkeys(_ids(message, "tool_use", "id"))
             kept.append(message)
         elif role == "user":
-            turn = _answering(message, asked, references=references)
+            later = _answered_later(messages[at:]) if asked else set()
+            turn = _answering(message, [each for each in asked if each not in later], references=references)
             if turn is not None:
                 kept.append(turn)
-                asked = {}
+                asked = {each: None for each in asked if each in later}
         elif kept and _role(kept[-1]) == "user":  # a system's message may stand nowhere else
-            kept.append(message)
+            system = message if references else _without_additions(message)
+            kept += [system] if system is not None else []
     return kept
 
 
-def _answering(message: Any, asked: dict[str, None], *, references: bool) -> Any | None:
+def _answered_later(messages: Sequence[Any]) -> set[str]:
+    """Calls that the user's messages right after the first answer: to the API they are one turn, results first."""
+    found: set[str] = set()
+    for before, message in itertools.pairwise(messages):
+        if _role(message) != "user" or any(block.get("type") != "tool_result" for block in _blocks(before)):
+            break
+        found.update(_ids(message, "tool_result", "tool_use_id"))
+    return found
+
+
+def _without_additions(message: Any) -> Any | None:
+    """A system's message without the tools it adds; None when it says nothing else."""
+    rest = [block for block in _blocks(message) if block.get("type") not in ("tool_addition", "tool_removal")]
+    if len(rest) == len(_blocks(message)):
+        return message
+    return {**plain(message), "content": rest} if rest else None
+
+
+def _answering(message: Any, asked: Sequence[str], *, references: bool) -> Any | None:
     """A user's turn with exactly one result for each call before it; None when nothing is left of it."""
     results = _ids(message, "tool_result", "tool_use_id")
     missing = [each for each in asked if each not in results]
