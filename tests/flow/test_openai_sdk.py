@@ -186,6 +186,24 @@ async def test_your_own_functions_are_yours_on_both_wires(tmp_path: Path) -> Non
 
 
 @in_a_loop
+async def test_your_own_tools_in_a_namespace_or_with_plain_text_are_yours(tmp_path: Path) -> None:
+    crm: Any = {"type": "namespace", "name": "crm", "description": "Customers", "tools": [{**WEATHER, "name": "get"}]}
+    call = {"type": "function_call", "call_id": "1", "name": "get", "namespace": "crm", "arguments": "{}"}
+    text = {"type": "custom_tool_call", "call_id": "2", "name": "sql", "input": "select 1"}
+    sql: Any = {"type": "custom", "custom": {"name": "sql"}}
+    async with board_of(tmp_path, hub(20)) as board:
+        await board.refresh()
+        tools = ResponsesTools(board.conversation("u"), [crm, {"type": "custom", "name": "sql"}])
+        response = {"output": [call, text]}
+        assert await tools.results(response) is None
+        assert [(each.id, each.name) for each in tools.others(response)] == [("1", "crm__get"), ("2", "sql")]
+        chat = ChatCompletionsTools(board.conversation("v"), [sql])
+        message = {"role": "assistant", "tool_calls": [{"id": "2", **sql}]}
+        assert await chat.results(message) is None
+        assert [each.name for each in chat.others(message)] == ["sql"]
+
+
+@in_a_loop
 async def test_a_plain_message_and_plain_json_are_read_as_the_sdks_objects_are(tmp_path: Path) -> None:
     source = hub(20)
     function = {"name": "hub__create_invoice_0", "arguments": '{"id": 1}'}

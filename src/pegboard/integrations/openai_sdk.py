@@ -61,7 +61,7 @@ class ResponsesTools:
     ) -> None:
         self.chat = chat
         self._own = checked([plain(each) for each in own], lambda each: str(each.get("name", "")))
-        self._own_names = frozenset(str(each["name"]) for each in self._own if "name" in each)
+        self._own_names = frozenset(responses.names(self._own))
         self._forced, self._native, self._longest = native, native is not False, longest
         self._surface: Surface | None = None
         self._kept: dict[str, Json] = {}
@@ -101,8 +101,9 @@ class ResponsesTools:
         return items or None
 
     def others(self, response: Any) -> list[Call]:
-        """The calls of your own functions: they are yours to answer."""
-        return [call for call in responses.calls(response) if self._is_theirs(call)]
+        """The calls of your own tools: they are yours to answer. One in a namespace has that before its name."""
+        theirs = [call for call in responses.calls(response) if self._is_theirs(call)]
+        return [*theirs, *responses.custom_calls(response)]
 
     def mended(self, items: Sequence[Any]) -> list[ResponseInputItemParam]:
         """A whole history that was trimmed, or begun on another model, as the API takes it."""
@@ -218,7 +219,8 @@ class ChatCompletionsTools:
 
     def others(self, completion: Any) -> list[Call]:
         """The calls of your own tools: they are yours to answer."""
-        return [call for call in completions.calls(completion) if call.name in self._own_names]
+        theirs = [call for call in completions.calls(completion) if call.name in self._own_names]
+        return [*theirs, *completions.custom_calls(completion)]
 
     def mended(self, messages: Sequence[Any]) -> list[ChatCompletionMessageParam]:
         """A history that was trimmed, as the API takes it."""

@@ -308,6 +308,34 @@ def test_a_trimmed_chat_history_loses_orphans_and_gets_what_is_missing() -> None
     assert fixed == [asking, answer, {"role": "tool", "tool_call_id": "2", "content": LOST}, user, asking]
 
 
+def test_calls_with_plain_text_and_their_answers_are_kept_and_mended_too() -> None:
+    asking = {"role": "assistant", "tool_calls": [{"id": "1", "type": "custom", "custom": {"name": "a", "input": "x"}}]}
+    answer, user = {"role": "tool", "tool_call_id": "1", "content": "y"}, {"role": "user", "content": "?"}
+    assert completions.mended([asking, answer, user]) == [asking, answer, user]
+    lost = {"role": "tool", "tool_call_id": "1", "content": LOST}
+    assert completions.mended([answer, asking, user]) == [asking, lost, user]
+    item = {"type": "custom_tool_call", "call_id": "1", "name": "a", "input": "x"}
+    output = {"type": "custom_tool_call_output", "call_id": "1", "output": "y"}
+    assert responses.mended([item, output]) == [item, output]
+    assert responses.mended([output, user]) == [user]
+    assert responses.mended([item, user]) == [item, {**output, "output": LOST}, user]
+
+
+def test_what_the_api_searched_itself_needs_no_answer() -> None:
+    call = {"type": "tool_search_call", "call_id": None, "execution": "server", "arguments": {"paths": ["crm"]}}
+    output = {"type": "tool_search_output", "call_id": None, "execution": "server", "tools": []}
+    assert responses.mended([call, output]) == [call, output]
+    assert responses.mended([call]) == [call]
+    assert responses.mended([output]) == [output]
+
+
+def test_a_reply_that_a_filter_cut_off_is_not_run() -> None:
+    function = {"name": "a", "arguments": "{}"}
+    message = {"role": "assistant", "tool_calls": [{"id": "1", "type": "function", "function": function}]}
+    [call] = completions.calls({"choices": [{"finish_reason": "content_filter", "message": message}]})
+    assert "cut off (content_filter)" in call.problem
+
+
 def test_a_long_description_is_cut_only_where_asked() -> None:
     definition = {"name": "t", "description": "x" * 3000, "inputSchema": {"type": "object"}}
     assert len(responses.tool(definition)["description"]) == 3000

@@ -15,6 +15,8 @@ from pegboard.integrations.dialects.responses import LOST, function
 from pegboard.integrations.dialects.uses import named
 from pegboard.types import Json
 
+_CUT_OFF = ("length", "content_filter")
+
 
 def tool(definition: Json, *, longest: int | None = None) -> Json:
     """A tool as `tools` takes it."""
@@ -28,19 +30,22 @@ def name_of(tool: Json) -> str:
 
 
 def calls(completion: Any) -> list[Call]:
-    """The calls of a completion, a choice or a message, in their order."""
-    said_so = plain(completion)
-    choices = dicts(said_so.get("choices")) if isinstance(said_so, dict) else []
-    choice = choices[0] if choices else said_so if isinstance(said_so, dict) else {}
+    """The calls of functions in a completion, a choice or a message, in their order."""
+    choice = _choice(completion)
     problem = ""
-    if choice.get("finish_reason") == "length":
-        problem = "Not run: the reply was cut off (length), so the call may be incomplete."
-    message = choice.get("message", choice)
+    if choice.get("finish_reason") in _CUT_OFF:
+        problem = f"Not run: the reply was cut off ({choice['finish_reason']}), so the call may be incomplete."
     return [
         _call(each, problem)
-        for each in dicts(message.get("tool_calls") if isinstance(message, dict) else None)
+        for each in _made(choice)
         if each.get("type", "function") == "function" and isinstance(each.get("function"), dict)
     ]
+
+
+def custom_calls(completion: Any) -> list[Call]:
+    """The calls of tools that take plain text, which are never ours."""
+    made = [each for each in _made(_choice(completion)) if isinstance(each.get("custom"), dict)]
+    return [Call(str(each.get("id")), str(each["custom"].get("name")), each["custom"].get("input")) for each in made]
 
 
 def result(call: Call, given: Given) -> Json:
@@ -77,9 +82,20 @@ def mended(messages: Sequence[Any]) -> list[Any]:
                 kept.append(message)
             continue
         kept += [_message(each, LOST) for each in asked]
-        asked = dict.fromkeys(call.id for call in calls(message)) if role == "assistant" else {}
+        asked = dict.fromkeys(str(each.get("id")) for each in _made(_choice(message))) if role == "assistant" else {}
         kept.append(message)
     return kept
+
+
+def _choice(completion: Any) -> Json:
+    said_so = plain(completion)
+    choices = dicts(said_so.get("choices")) if isinstance(said_so, dict) else []
+    return choices[0] if choices else said_so if isinstance(said_so, dict) else {}
+
+
+def _made(choice: Json) -> list[Json]:
+    message = choice.get("message", choice)
+    return dicts(message.get("tool_calls") if isinstance(message, dict) else None)
 
 
 def _call(each: Json, problem: str) -> Call:

@@ -17,7 +17,11 @@ from pegboard.types import Json
 _CUT_OFF = "Not run: the reply was cut off, so the call may be incomplete. Call again."
 _LOADING = ("tool_search_call", "tool_search_output", "additional_tools")
 LOST = "(The result of this call was not kept.)"
-_ANSWERS = {"function_call": "function_call_output", "tool_search_call": "tool_search_output"}
+_ANSWERS = {
+    "function_call": "function_call_output",
+    "custom_tool_call": "custom_tool_call_output",
+    "tool_search_call": "tool_search_output",
+}
 
 
 def tool(definition: Json, *, deferred: bool = False, longest: int | None = None) -> Json:
@@ -47,6 +51,22 @@ def calls(response: Any) -> list[Call]:
     said_so = plain(response)
     items = dicts(said_so.get("output") if isinstance(said_so, dict) else said_so)
     return [call for item in items if (call := _call(item)) is not None]
+
+
+def custom_calls(response: Any) -> list[Call]:
+    """The calls of tools that take plain text, which are never ours."""
+    said_so = plain(response)
+    made = [each for each in dicts(said_so.get("output")) if each.get("type") == "custom_tool_call"]
+    return [Call(str(each.get("call_id")), full_name(each)[1], each.get("input")) for each in made]
+
+
+def names(tools: Iterable[Json]) -> Iterator[str]:
+    """What tools are called by, those in a namespace with it before them."""
+    for each in tools:
+        if each.get("type") == "namespace":
+            yield from (f"{each.get('name')}__{inner.get('name')}" for inner in dicts(each.get("tools")))
+        elif isinstance(each.get("name"), str):
+            yield each["name"]
 
 
 def result(call: Call, given: Given) -> Json:
@@ -95,16 +115,17 @@ def mended(items: Sequence[Any], *, searches: bool = True) -> list[Any]:
     Without `searches`, the wire's own and what they loaded are left out, for a model that does not know them.
     """
     plains = [plain(item) for item in items]
-    asked = {str(each.get("call_id")) for each in plains if _kind(each) in _ANSWERS}
-    answered = {str(each.get("call_id")) for each in plains if _kind(each) in _ANSWERS.values()}
+    asked = {str(each["call_id"]) for each in plains if _kind(each) in _ANSWERS and each.get("call_id")}
+    answered = {str(each["call_id"]) for each in plains if _kind(each) in _ANSWERS.values() and each.get("call_id")}
     kept: list[Any] = []
     for item, each in zip(items, plains, strict=True):
         kind = _kind(each)
-        call_id = str(each.get("call_id")) if isinstance(each, dict) else ""
-        if (not searches and kind in _LOADING) or (kind in _ANSWERS.values() and call_id not in asked):
+        # What the API searched itself has no id, and needs no answer.
+        call_id = str(each.get("call_id") or "") if isinstance(each, dict) else ""
+        if (not searches and kind in _LOADING) or (kind in _ANSWERS.values() and call_id and call_id not in asked):
             continue
         kept.append(item)
-        if kind in _ANSWERS and call_id not in answered:
+        if kind in _ANSWERS and call_id and call_id not in answered:
             kept.append(_lost(each))
     return kept
 
@@ -135,13 +156,8 @@ def _mentioned(item: Json) -> Iterator[str]:
 
 
 def _defined(item: Json) -> Iterator[str]:
-    if item.get("type") not in ("tool_search_output", "additional_tools"):
-        return
-    for each in dicts(item.get("tools")):
-        if each.get("type") == "namespace":
-            yield from (f"{each.get('name')}__{inner.get('name')}" for inner in dicts(each.get("tools")))
-        elif each.get("type") == "function":
-            yield str(each.get("name"))
+    if item.get("type") in ("tool_search_output", "additional_tools"):
+        yield from names(dicts(item.get("tools")))
 
 
 def _kind(item: Any) -> str:
@@ -150,7 +166,9 @@ def _kind(item: Any) -> str:
 
 def _lost(item: Json) -> Json:
     call = Call(str(item["call_id"]), "", None)
-    return found(call, ()) if item["type"] == "tool_search_call" else _output(call, LOST)
+    if item["type"] == "tool_search_call":
+        return found(call, ())
+    return {**_output(call, LOST), "type": _ANSWERS[item["type"]]}
 
 
 def _output(call: Call, output: str | list[Json]) -> Json:
