@@ -406,3 +406,29 @@ async def test_what_your_code_loads_meanwhile_can_be_added_where_the_conversatio
     answered = [seen for seen in fake.requests if not seen.refused]
     assert [seen.reading.shared for seen in answered[1:]] == [seen.reading.total for seen in answered[:-1]]
     assert source.calls == [("create_invoice_0", {"id": 1})]
+
+
+@in_a_loop
+async def test_what_the_apis_own_search_found_is_in_the_request_where_it_is_ours(tmp_path: Path) -> None:
+    names = ("hub__create_invoice_0", "somebody_elses")
+    found: Any = [{"type": "tool_reference", "tool_name": name} for name in names]
+    blocks = [
+        {"type": "server_tool_use", "id": "srvtoolu_1", "name": "tool_search_tool_bm25", "input": {"query": "invoice"}},
+        {
+            "type": "tool_search_tool_result",
+            "tool_use_id": "srvtoolu_1",
+            "content": {"type": "tool_search_tool_search_result", "tool_references": found},
+        },
+        {"type": "text", "text": "There is one."},
+    ]
+    theirs: Any = {"name": "somebody_elses", "input_schema": {"type": "object"}, "defer_loading": True}
+    own: Any = [{"type": "tool_search_tool_bm25_20251119", "name": "tool_search_tool_bm25"}, theirs]
+    async with board_of(tmp_path, hub(20)) as board:
+        await board.refresh()
+        fake = FakeLLM([call("hub__create_invoice_0", id=1), Move(text="ok")])
+        one = OnMessages(fake, board.conversation("u"), own=own)
+        one.history = [{"role": "user", "content": "invoices?"}, {"role": "assistant", "content": blocks}]
+        assert one.tools.rebuild(one.history).loaded == ("hub__create_invoice_0",)
+        assert await one.say("write one") == "ok"
+    sent = [each["name"] for each in fake.requests[0].body["tools"]]
+    assert sent == ["tool_search_tool_bm25", "somebody_elses", "search_tools", "read_result", "hub__create_invoice_0"]

@@ -77,7 +77,7 @@ class AnthropicTools:
         self._native = self._native and (messages_defers(model) if self._forced is None else self._forced)
         surface = self._surface = self.chat.surface()
         if messages is not None:
-            self._refer(wire.references(messages))
+            self._refer_all(messages)
             self._traced = self._traced or frozenset(wire.uses(messages))
         if self._carried is None:
             spoken_of = {*(self._traced or ()), *self._referenced, *self._own_names}
@@ -128,7 +128,7 @@ class AnthropicTools:
     def compacted(self, messages: Sequence[Any]) -> None:
         """From here on the history is this one: what is loaded and not to be seen in it goes on the list."""
         self._referenced, self._kept, self._carried = {}, {}, None
-        self._refer(wire.references(messages))
+        self._refer_all(messages)
         self._traced = frozenset(wire.uses(messages))
 
     def fork(
@@ -170,6 +170,11 @@ class AnthropicTools:
             return name in self._own_names
         reason = self._surface.reasons.get(name, Reason.ACTIVE)
         return name in self._own_names or name in (self._carried or ()) or reason is not Reason.ACTIVE
+
+    def _refer_all(self, messages: Sequence[Any]) -> None:
+        self._refer(wire.references(messages))
+        # What the API itself searched among is the business of whoever declared it, unless it is ours.
+        self._refer(name for name in wire.searched(messages) if self.chat.knows(name))
 
     def _refer(self, names: Iterable[str]) -> None:
         for name in names:

@@ -96,6 +96,11 @@ def references(messages: Iterable[Any]) -> list[str]:
     return list(dict.fromkeys(name for message in messages for name in _references(plain(message))))
 
 
+def searched(messages: Iterable[Any]) -> list[str]:
+    """The tools that the API's own search found in a history."""
+    return list(dict.fromkeys(name for message in messages for name in _searched(plain(message))))
+
+
 def uses(messages: Iterable[Any]) -> list[str]:
     """The tools a history found or called, least recently used first."""
     order: dict[str, None] = {}
@@ -108,13 +113,14 @@ def uses(messages: Iterable[Any]) -> list[str]:
 
 def _mentioned(message: Any) -> Iterator[str]:
     yield from _references(message)
+    yield from _searched(message)
     for block in _blocks(message):
         if block.get("type") == "tool_use":
             yield from named(str(block.get("name")), block.get("input"))
 
 
 def _references(message: Any) -> Iterator[str]:
-    """References in results and additions; what the API itself searched for is the business of whoever declared it."""
+    """References in results and additions."""
     added = [block.get("tool") for block in _blocks(message) if block.get("type") == "tool_addition"]
     yield from (
         str(each.get("name")) for each in added if isinstance(each, dict) and each.get("type") == "tool_reference"
@@ -122,6 +128,12 @@ def _references(message: Any) -> Iterator[str]:
     results = [block for block in _blocks(message) if block.get("type") == "tool_result"]
     inner = [each for block in results for each in dicts(block.get("content"))]
     yield from (str(each.get("tool_name")) for each in inner if each.get("type") == "tool_reference")
+
+
+def _searched(message: Any) -> Iterator[str]:
+    found = [block.get("content") for block in _blocks(message) if block.get("type") == "tool_search_tool_result"]
+    inner = [each for content in found if isinstance(content, dict) for each in dicts(content.get("tool_references"))]
+    yield from (str(each.get("tool_name")) for each in inner)
 
 
 def _blocks(message: Any) -> list[Json]:

@@ -129,7 +129,8 @@ def calls_are_answered(asked: Asked) -> str | None:
 
 def no_result_for_server_tools(asked: Asked) -> str | None:
     """What the API ran itself takes no result from the client."""
-    ids = [str(each.get("tool_use_id")) for message in asked.messages for each in blocks(message)]
+    inner = [each for message in asked.messages for each in blocks(message) if each.get("type") == "tool_result"]
+    ids = [str(each.get("tool_use_id")) for each in inner]
     return "messages: tool_result for a server tool" if any(each.startswith("srvtoolu_") for each in ids) else None
 
 
