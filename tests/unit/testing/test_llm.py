@@ -39,14 +39,14 @@ def user(*content: Any) -> dict[str, Any]:
     return {"role": "user", "content": list(content) or "go"}
 
 
-def refused(path: str, body: Any) -> str:
-    status, _, parts = FakeLLM([]).answer(path, {}, json.dumps(body).encode())
+def refused(path: str, body: Any, betas: str = "") -> str:
+    status, _, parts = FakeLLM([]).answer(path, {"anthropic-beta": betas}, json.dumps(body).encode())
     assert status in (200, 400)
     return json.loads(parts[0])["error"]["message"] if status == 400 else ""
 
 
-def on_messages(**changes: Any) -> str:
-    return refused("/v1/messages", {"model": "claude-opus-5", "max_tokens": 9, "messages": [user()], **changes})
+def on_messages(betas: str = "", **changes: Any) -> str:
+    return refused("/v1/messages", {"model": "claude-opus-5", "max_tokens": 9, "messages": [user()], **changes}, betas)
 
 
 def on_responses(**changes: Any) -> str:
@@ -55,6 +55,28 @@ def on_responses(**changes: Any) -> str:
 
 def on_completions(**changes: Any) -> str:
     return refused("/v1/chat/completions", {"model": "gpt-4.1", "messages": [user()], **changes})
+
+
+CHANGES, INLINE = "mid-conversation-tool-changes-2026-07-01", "inline-tools-2026-09-15"
+TEXT: Any = {"type": "text", "text": "x"}
+LOOKS: Any = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "tool_search_tool_bm25", "input": {"query": "x"}}
+LOOKED_UP: Any = {
+    "type": "tool_search_tool_result",
+    "tool_use_id": "srvtoolu_1",
+    "content": {
+        "type": "tool_search_tool_search_result",
+        "tool_references": [{"type": "tool_reference", "tool_name": "later"}],
+    },
+}
+
+
+def said(*content: Any) -> dict[str, Any]:
+    return {"role": "assistant", "content": list(content)}
+
+
+def added(**tool: Any) -> dict[str, Any]:
+    kind = "tool_definition" if "definition" in tool else "tool_reference"
+    return {"role": "system", "content": [{"type": "tool_addition", "tool": {"type": kind, **tool}}]}
 
 
 SEARCHED = [user(), use(name="t"), user(result(content=[{"type": "tool_reference", "tool_name": "later"}]))]
@@ -88,6 +110,12 @@ SEARCHED = [user(), use(name="t"), user(result(content=[{"type": "tool_reference
         ({"tools": [TOOL], "messages": [user(), use(), user(result(), result())]}, "single result"),
         ({"tools": [TOOL], "messages": [user(), use(), user({"type": "text", "text": "x"}, result())]}, "before other"),
         ({"messages": [user(), {**SYSTEM, "content": [{"type": "tool_removal", "tool": {}}]}]}, "requires the beta"),
+        ({"messages": [user(), added(definition=TOOL)], "betas": CHANGES}, f"requires the beta {INLINE}"),
+        ({"tools": [TOOL], "messages": [user(), added(definition=TOOL)], "betas": f"{CHANGES},{INLINE}"}, "conflict"),
+        *(({"tools": [TOOL, LATER], "messages": [user(), added(name="later")], "betas": CHANGES, "model": model},
+           "not supported") for model in ("claude-sonnet-5", "claude-opus-4-7", "claude-haiku-4-5")),
+        ({"tools": [TOOL, LATER], "messages": [user(), said(LOOKS, TEXT), user()]}, "without a corresponding"),
+        ({"tools": [TOOL], "messages": [user(), said(LOOKS, *use()["content"]), user(result(), TEXT)]}, "without a"),
         ({"messages": [user(), {"role": "assistant", "content": "x"}, SYSTEM]}, "must directly"),
         ({"messages": [user(), SYSTEM, user()]}, "must directly"),
         ({"tools": [TOOL], "model": "claude-fable-5-1", "tool_choice": {"type": "any"}}, "forced"),
@@ -106,6 +134,10 @@ def test_messages_refuses(changes: Any, said: str) -> None:
         {"tools": [{**TOOL, "cache_control": HOUR}], "system": [{"type": "text", "text": "s", "cache_control": MARK}]},
         {"tools": [TOOL], "model": "claude-opus-5", "tool_choice": {"type": "any"}},
         {"messages": [user(), {"role": "system", "content": "y"}]},
+        {"tools": [TOOL, LATER], "messages": [user(), said(LOOKS, LOOKED_UP, TEXT), user()]},
+        {"tools": [TOOL], "messages": [user(), said(LOOKS, *use()["content"]), user(result())]},
+        {"tools": [TOOL, LATER], "messages": [user(), added(name="later")], "betas": CHANGES},
+        {"tools": [TOOL], "messages": [user(), added(definition=LATER)], "betas": f"{CHANGES}, {INLINE}"},
     ],
 )
 def test_messages_takes(changes: Any) -> None:
@@ -118,6 +150,7 @@ def test_messages_takes_ten_thousand_deferred_tools_and_not_one_more() -> None:
     assert "10000" in on_messages(tools=[TOOL, LATER, *many])
 
 
+SPACE: Any = {"type": "namespace", "name": "crm", "description": "Customers", "tools": [FUNCTION]}
 ASKED: Any = {"type": "function_call", "call_id": "1", "name": "f", "arguments": "{}"}
 LOOKED: Any = {"type": "tool_search_call", "call_id": "2", "execution": "client", "arguments": {}}
 FOUND: Any = {"type": "tool_search_output", "call_id": "2", "execution": "client", "status": "completed", "tools": []}
@@ -136,6 +169,9 @@ FOUND: Any = {"type": "tool_search_output", "call_id": "2", "execution": "client
         ({"tools": [SEARCH], "model": "gpt-5"}, "not supported with gpt-5"),
         ({"tools": [SEARCH], "model": "o3"}, "not supported"),
         ({"tools": [{**FUNCTION, "defer_loading": True}]}, "requires a tool_search"),
+        ({"tools": [{**SPACE, "tools": [{**FUNCTION, "defer_loading": True}]}]}, "requires a tool_search"),
+        ({"tools": [{**SPACE, "description": ""}]}, "tools.description"),
+        ({"tools": [SEARCH, {**SPACE, "defer_loading": True}]}, "tools.defer_loading"),
         ({"input": [ASKED]}, "No tool output found for function call 1"),
         ({"input": [{"type": "function_call_output", "call_id": "1", "output": ""}]}, "No tool call found"),
         ({"tools": [SEARCH], "input": [LOOKED]}, "No tool output found for tool search call"),
@@ -156,6 +192,11 @@ def test_responses_refuses(changes: Any, said: str) -> None:
 
 def test_responses_takes_a_search_that_was_answered() -> None:
     assert on_responses(tools=[SEARCH], input=[LOOKED, {**FOUND, "tools": [{**FUNCTION, "defer_loading": True}]}]) == ""
+
+
+def test_responses_takes_functions_in_a_namespace() -> None:
+    assert on_responses(tools=[SPACE]) == ""
+    assert on_responses(tools=[SEARCH, {**SPACE, "tools": [{**FUNCTION, "defer_loading": True}]}]) == ""
 
 
 def chat_tool(**changes: Any) -> Any:

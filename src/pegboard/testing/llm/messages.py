@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from pegboard.testing.llm.asked import Asked, Segment, blocks, objects, pieces, segment
 from pegboard.testing.llm.cache import Reading
-from pegboard.testing.llm.messages_rules import RULES, references
+from pegboard.testing.llm.messages_rules import RULES, inline, references
 from pegboard.testing.script import Move, Shown
 from pegboard.types import Json
 
@@ -25,11 +25,11 @@ class Messages:
     caches_explicitly = True
 
     def shown(self, asked: Asked) -> Shown:
-        """The tools the model sees: those that are not deferred, and those the history refers to."""
+        """The tools the model sees: those that are not deferred, and those the history refers to or defines."""
         found = dict.fromkeys(references(asked.messages))
         deferred = {str(each["name"]): each for each in asked.tools if each.get("defer_loading")}
         resident = [each for each in asked.tools if not each.get("defer_loading")]
-        loaded = [deferred[name] for name in found if name in deferred]
+        loaded = [*(deferred[name] for name in found if name in deferred), *inline(asked.messages)]
         return Shown(tools=(*resident, *loaded), messages=tuple(asked.messages), system=_system(asked.body))
 
     def prompt(self, asked: Asked) -> list[Segment]:

@@ -17,6 +17,8 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _KEY = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _OLD = re.compile(r"claude-(?:[23]|instant|(?:opus|sonnet)-4(?:-[01]|-2025\d{4}|@|$))")
 _TOOL_CHANGES = "mid-conversation-tool-changes-2026-07-01"
+_INLINE = "inline-tools-2026-09-15"
+_KEEPS_TOOLS = re.compile(r"claude-(?:[23]|instant|haiku-4|sonnet-[45]$|sonnet-4|opus-4-[0-7](?:\D|$)|opus-4-2025)")
 _REFUSES_FORCE = re.compile(r"fable-5-[12]")
 
 
@@ -86,7 +88,7 @@ def model_defers(asked: Asked) -> str | None:
 
 def references_resolve(asked: Asked) -> str | None:
     """Each reference, wherever in the history, needs the full definition of its tool in this very request."""
-    known = {each.get("name") for each in asked.tools}
+    known = {each.get("name") for each in (*asked.tools, *inline(asked.messages))}
     missing = [name for name in references(asked.messages) if name not in known]
     return f"Tool reference '{missing[0]}' not found in available tools" if missing else None
 
@@ -150,11 +152,38 @@ def tools_are_not_forced(asked: Asked) -> str | None:
 
 
 def tool_changes_are_asked_for(asked: Asked) -> str | None:
-    """Adding and removing tools in the middle of a conversation is a beta that a request has to name."""
+    """Adding and removing tools in the middle of a conversation is a beta that a request has to name, for some models;
+    to define one there is another."""
     kinds = {each.get("type") for message in asked.messages for each in blocks(message)}
-    if kinds & {"tool_addition", "tool_removal"} and _TOOL_CHANGES not in asked.betas:
-        return "messages: tool_addition requires the beta mid-conversation-tool-changes-2026-07-01"
-    return None
+    if not kinds & {"tool_addition", "tool_removal"}:
+        return None
+    if _KEEPS_TOOLS.search(asked.model):
+        return f"messages: tool_addition is not supported with {asked.model}"
+    needed = {_TOOL_CHANGES, _INLINE} if inline(asked.messages) else {_TOOL_CHANGES}
+    missing = sorted(needed - asked.betas)
+    return f"messages: tool_addition requires the beta {missing[0]}" if missing else None
+
+
+def inline_tools_are_new(asked: Asked) -> str | None:
+    """A tool that is defined in a message has a name that no other has."""
+    names = [str(each.get("name")) for each in (*asked.tools, *inline(asked.messages)) if "name" in each]
+    return None if unique(names) else "messages: tool_name_conflict"
+
+
+def searches_are_finished(asked: Asked) -> str | None:
+    """A search that the API began has its result, unless the last turn holds nothing but results of other calls."""
+    content = [each for message in asked.messages for each in blocks(message)]
+    begun = [each for each in content if str(each.get("name", "")).startswith("tool_search_tool_")]
+    ended = {each.get("tool_use_id") for each in content if each.get("type") == "tool_search_tool_result"}
+    missing = [
+        each.get("id") for each in begun if each.get("type") == "server_tool_use" and each.get("id") not in ended
+    ]
+    last = _turns(asked.messages)[-2:]
+    if missing and all(each.get("type") == "tool_result" for each in last[-1]["content"]):
+        missing = [each for each in missing if each not in [block.get("id") for block in last[0]["content"]]]
+    if not missing:
+        return None
+    return f"messages: {missing[0]} was found without a corresponding tool_search_tool_result block"
 
 
 def system_messages_have_their_place(asked: Asked) -> str | None:
@@ -185,6 +214,8 @@ RULES: tuple[Rule, ...] = (
     calls_are_answered,
     tools_are_not_forced,
     tool_changes_are_asked_for,
+    inline_tools_are_new,
+    searches_are_finished,
     system_messages_have_their_place,
 )
 
@@ -197,6 +228,14 @@ def references(messages: list[Json]) -> list[str]:
         tool = block.get("tool") if block.get("type") == "tool_addition" else None
         found += [str(tool.get("name"))] if isinstance(tool, dict) and tool.get("type") == "tool_reference" else []
     return found
+
+
+def inline(messages: list[Json]) -> list[Json]:
+    """The tools that a history defines itself."""
+    added = [
+        block.get("tool") for message in messages for block in blocks(message) if block.get("type") == "tool_addition"
+    ]
+    return objects([each.get("definition") for each in objects(added) if each.get("type") == "tool_definition"])
 
 
 def _inside(block: Json) -> list[Json]:

@@ -32,8 +32,19 @@ def model_searches(asked: Asked) -> str | None:
 def deferral_needs_search(asked: Asked) -> str | None:
     """What is deferred among the tools can only be reached with `tool_search` among them."""
     kinds = {each.get("type") for each in asked.tools}
-    deferred = any(each.get("defer_loading") for each in asked.tools)
+    inner = [each for tool in asked.tools if tool.get("type") == "namespace" for each in objects(tool.get("tools"))]
+    deferred = any(each.get("defer_loading") for each in (*asked.tools, *inner))
     return "defer_loading requires a tool_search tool." if deferred and "tool_search" not in kinds else None
+
+
+def namespaces_are_described(asked: Asked) -> str | None:
+    """A namespace has a name and a description, and is not deferred itself: what is in it may be."""
+    for each in (*asked.tools, *loaded(asked)):
+        if each.get("type") == "namespace" and not (each.get("name") and each.get("description")):
+            return "Missing required parameter: 'tools.description'."
+        if each.get("type") == "namespace" and "defer_loading" in each:
+            return "Unknown parameter: 'tools.defer_loading'."
+    return None
 
 
 def calls_are_answered(asked: Asked) -> str | None:
@@ -80,6 +91,7 @@ RULES: tuple[Rule, ...] = (
     functions_are_sound,
     model_searches,
     deferral_needs_search,
+    namespaces_are_described,
     searches_are_whole,
     calls_are_answered,
     namespaces_are_kept,
