@@ -15,7 +15,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemM
 from pegboard.board.result import Result
 from pegboard.board.state import names_of
 from pegboard.integrations.langchain.messages import LOADED, tool_message
-from pegboard.integrations.langchain.reveal import provider_of, takes_tools_in_messages, with_tools
+from pegboard.integrations.langchain.reveal import on_list, provider_of, takes_tools_in_messages, with_tools
 from pegboard.integrations.langchain.state import Kept, both, kept, loaded
 from pegboard.surface.activation import Activation
 from pegboard.testing import tool_definition
@@ -144,6 +144,29 @@ def test_pictures_are_pictures_wherever_they_are() -> None:
     picture = {"type": "image", "base64": "aGk=", "mime_type": "image/gif"}
     assert shown({"type": "image", "data": "aGk=", "mimeType": "image/gif"}) == [picture]
     assert shown({"type": "resource", "resource": {"uri": "x", "blob": "aGk=", "mimeType": "image/gif"}}) == [picture]
+
+
+@pytest.mark.parametrize("block", [
+    {"type": "image", "data": "PHN2Zz4=", "mimeType": "image/svg+xml"},
+    {"type": "image", "data": "", "mimeType": "image/png"},
+    {"type": "image", "data": "aGk="},
+    {"type": "resource", "resource": {"uri": "x", "blob": "Qk0=", "mimeType": "image/bmp"}},
+])  # fmt: skip
+def test_pictures_that_the_apis_refuse_are_told_of_and_blanks_beside_a_picture_are_left_out(block: Any) -> None:
+    assert "not shown; it is in the artifact" in shown(block)
+    gif = {"type": "image", "data": "aGk=", "mimeType": "image/gif"}
+    assert [each["type"] for each in shown({"type": "text", "text": "\n"}, gif)] == ["image"]
+
+
+def test_a_schema_is_bent_to_what_the_providers_api_takes_and_no_parameter_is_lost() -> None:
+    either = [{"properties": {"a": {"type": "array"}}}, {"properties": {"$b": {}}, "required": ["$b"]}]
+    definition = {"name": "t", "description": "About", "inputSchema": {"type": ["object", "null"], "oneOf": either}}
+    openai = on_list(definition, "openai")["function"]
+    assert openai["parameters"] == {"type": "object", "properties": {"$b": {}, "a": {"type": "array", "items": {}}}}
+    claude = on_list(definition, "anthropic")["function"]
+    assert claude["parameters"] == {"type": "object", "properties": {"a": {"type": "array"}}}
+    assert claude["description"] == "About\nAlso takes these arguments, by exactly these names: $b"
+    assert on_list(definition, "")["function"]["parameters"] == {**definition["inputSchema"], "properties": {}}
 
 
 @pytest.mark.parametrize(

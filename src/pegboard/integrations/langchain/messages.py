@@ -11,6 +11,7 @@ from typing import Any
 from langchain_core.messages import ToolMessage
 
 from pegboard.board.result import Result
+from pegboard.integrations.dialects.content import PICTURES
 from pegboard.types import Json
 
 LOADED = "pegboard_loaded"
@@ -34,15 +35,16 @@ def _content(result: Result) -> str | list[str | dict[Any, Any]]:
     blocks = [_block(block) for block in result.content]
     if all(block["type"] == "text" for block in blocks):
         return "\n".join(block["text"] for block in blocks) or result.text
-    return list(blocks)
+    # There are models that refuse a block of blanks.
+    return [block for block in blocks if block["type"] != "text" or block["text"].strip()]
 
 
 def _block(block: Json) -> dict[str, Any]:
     kind = block.get("type")
     if kind == "text":
         return {"type": "text", "text": str(block.get("text", ""))}
-    if kind == "image":
-        return _picture(block.get("data"), block.get("mimeType"))
+    if kind == "image" and block.get("mimeType") in PICTURES and block.get("data"):
+        return _picture(block["data"], block["mimeType"])
     if kind == "resource" and isinstance(resource := block.get("resource"), dict):
         return _resource(resource)
     if kind == "resource_link":
@@ -55,16 +57,16 @@ def _resource(resource: Json) -> dict[str, Any]:
     if isinstance(resource.get("text"), str):
         return {"type": "text", "text": resource["text"]}
     kind = str(resource.get("mimeType") or "")
-    if kind.startswith("image/"):
-        return _picture(resource.get("blob"), kind)
+    if kind in PICTURES and resource.get("blob"):
+        return _picture(resource["blob"], kind)
     return _told(kind or "a file", resource.get("blob"), str(resource.get("uri", "")))
 
 
 def _picture(data: Any, kind: Any) -> dict[str, Any]:
-    return {"type": "image", "base64": str(data or ""), "mime_type": str(kind or "image/png")}
+    return {"type": "image", "base64": str(data), "mime_type": str(kind)}
 
 
 def _told(kind: Any, data: Any, uri: str = "") -> dict[str, Any]:
-    """What chat models refuse in a tool's result fails the whole request: sound, archives and the like."""
+    """What chat models refuse in a tool's result fails the whole request: sound, archives, drawings and the like."""
     size = f", {len(data) * 3 // 4:,} bytes" if isinstance(data, str) else ""
     return {"type": "text", "text": f"[{kind}{size}{' ' + uri if uri else ''}: not shown; it is in the artifact]"}

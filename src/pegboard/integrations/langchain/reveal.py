@@ -12,13 +12,12 @@ from typing import Any, Literal
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.runnables import RunnableBinding
 
+from pegboard.integrations.dialects.schema import rooted, with_items, with_plain_keys
 from pegboard.integrations.langchain.messages import LOADED
 from pegboard.types import Json
 
 Provider = Literal["anthropic", "openai", ""]
 _SPOKEN: dict[object, Provider] = {"anthropic": "anthropic", "openai": "openai", "azure": "openai"}
-_REFUSED = ("oneOf", "anyOf", "allOf", "enum", "not")
-"""At the root of a schema, these APIs refuse the whole request for one of them."""
 
 
 def provider_of(model: object) -> Provider:
@@ -58,14 +57,21 @@ def in_message(definitions: Sequence[Json], provider: Provider) -> SystemMessage
 
 def _function(definition: Json, provider: Provider, schema_key: str) -> dict[str, Any]:
     given = definition.get("inputSchema")
-    schema: Json = dict(given) if isinstance(given, dict) else {}
-    if provider:
-        # What they ask for is checked on the call's way, with words that a model can act on.
-        schema = {key: value for key, value in schema.items() if key not in _REFUSED}
+    about = str(definition.get("description") or definition.get("title") or "")
+    schema: Json = given if isinstance(given, dict) else {}
+    if provider:  # they refuse whole requests; what is bent here is checked on the call's way
+        schema = rooted(schema)
+    if provider == "openai":
+        schema = with_items(schema)
+    if provider == "anthropic":
+        schema, odd = with_plain_keys(schema)
+        about += f"\nAlso takes these arguments, by exactly these names: {', '.join(odd)}" if odd else ""
     # Both must be there for OpenAI; MCP lets a tool that takes nothing leave them out.
-    schema = {"type": "object", "properties": {}, **schema}
-    about = definition.get("description") or definition.get("title") or ""
-    return {"name": definition["name"], "description": str(about), schema_key: schema}
+    return {
+        "name": definition["name"],
+        "description": about,
+        schema_key: {"type": "object", "properties": {}, **schema},
+    }
 
 
 def with_tools(
