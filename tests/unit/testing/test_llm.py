@@ -111,7 +111,7 @@ SEARCHED = [user(), use(name="t"), user(result(content=[{"type": "tool_reference
         ({"tools": [TOOL], "messages": [user(), use(), user({"type": "text", "text": "x"}, result())]}, "before other"),
         ({"messages": [user(), {**SYSTEM, "content": [{"type": "tool_removal", "tool": {}}]}]}, "requires the beta"),
         ({"messages": [user(), added(definition=TOOL)], "betas": CHANGES}, f"requires the beta {INLINE}"),
-        ({"tools": [TOOL], "messages": [user(), added(definition=TOOL)], "betas": f"{CHANGES},{INLINE}"}, "conflict"),
+        ({"tools": [TOOL], "messages": [user(), added(definition=TOOL)], "betas": INLINE}, "conflict"),
         *(({"tools": [TOOL, LATER], "messages": [user(), added(name="later")], "betas": CHANGES, "model": model},
            "not supported") for model in ("claude-sonnet-5", "claude-opus-4-7", "claude-haiku-4-5")),
         ({"tools": [TOOL, LATER], "messages": [user(), said(LOOKS, TEXT), user()]}, "without a corresponding"),
@@ -137,7 +137,7 @@ def test_messages_refuses(changes: Any, said: str) -> None:
         {"tools": [TOOL, LATER], "messages": [user(), said(LOOKS, LOOKED_UP, TEXT), user()]},
         {"tools": [TOOL], "messages": [user(), said(LOOKS, *use()["content"]), user(result())]},
         {"tools": [TOOL, LATER], "messages": [user(), added(name="later")], "betas": CHANGES},
-        {"tools": [TOOL], "messages": [user(), added(definition=LATER)], "betas": f"{CHANGES}, {INLINE}"},
+        {"tools": [TOOL], "messages": [user(), added(definition=LATER)], "betas": f"other-beta, {INLINE}"},
     ],
 )
 def test_messages_takes(changes: Any) -> None:

@@ -153,15 +153,14 @@ def tools_are_not_forced(asked: Asked) -> str | None:
 
 def tool_changes_are_asked_for(asked: Asked) -> str | None:
     """Adding and removing tools in the middle of a conversation is a beta that a request has to name, for some models;
-    to define one there is another."""
+    to define one there is another, which has the first in it."""
     kinds = {each.get("type") for message in asked.messages for each in blocks(message)}
     if not kinds & {"tool_addition", "tool_removal"}:
         return None
     if _KEEPS_TOOLS.search(asked.model):
         return f"messages: tool_addition is not supported with {asked.model}"
-    needed = {_TOOL_CHANGES, _INLINE} if inline(asked.messages) else {_TOOL_CHANGES}
-    missing = sorted(needed - asked.betas)
-    return f"messages: tool_addition requires the beta {missing[0]}" if missing else None
+    needed = (_INLINE,) if inline(asked.messages) else (_TOOL_CHANGES, _INLINE)
+    return None if asked.betas.intersection(needed) else f"messages: tool_addition requires the beta {needed[0]}"
 
 
 def inline_tools_are_new(asked: Asked) -> str | None:
