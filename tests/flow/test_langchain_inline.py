@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from langchain.agents import create_agent
-from langchain.agents.middleware import SummarizationMiddleware
+from langchain.agents.middleware import ModelFallbackMiddleware, SummarizationMiddleware
 from langchain_core.messages import BaseMessage, SystemMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
@@ -229,3 +229,18 @@ def test_a_tool_that_is_gone_is_no_longer_shown(tmp_path: Path) -> None:
         agent.invoke(says("and now?"), THREAD)
     assert additions(chat.script.shown[1].messages) == [(3, ["crm__create_invoice"])]
     assert additions(chat.script.shown[2].messages) == []
+
+
+def test_a_model_that_another_middleware_puts_in_has_tools_where_it_takes_them(tmp_path: Path) -> None:
+    def fails(_: Any) -> Move:
+        raise RuntimeError("overloaded")
+
+    first = chat_of([search("create an invoice", limit=1), fails], speaks="anthropic", inline=True)
+    second = chat_of([Move(text="ok")])
+    with board_in(tmp_path, crm()) as board:
+        middleware: Any = [ModelFallbackMiddleware(second), PegboardMiddleware(board)]
+        run = create_agent(first, middleware=middleware).invoke(says("go"))
+    assert run["messages"][-1].text == "ok"
+    assert additions(first.script.shown[-1].messages) == [(3, ["crm__create_invoice"])]
+    assert additions(second.script.shown[0].messages) == []
+    assert second.script.shown[0].names == (*OWN, "crm__create_invoice")
