@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 from typing import TYPE_CHECKING
 
@@ -9,8 +10,6 @@ from pegboard.config.load import load
 from pegboard.errors import PegboardError
 
 if TYPE_CHECKING:
-    import argparse
-
     from pegboard.config.model import Config
 
 _UNITS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0}
@@ -23,10 +22,13 @@ NO_SERVERS_HINT = (
 
 
 def seconds(text: str) -> float:
-    """A flag's length of time; for argparse, which puts the reason into words."""
-    value = float(text)
+    """A flag's length of time; for argparse."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
     if not 0 < value < float("inf"):
-        raise ValueError(f"{text} is no length of time")
+        raise argparse.ArgumentTypeError(f"expected seconds, as in 30 or 2.5, got {text!r}")
     return value
 
 
@@ -34,16 +36,15 @@ def time_span(text: str) -> float:
     """A flag's length of time with its unit, in seconds: 90s, 15min, 12h, 7d, 4w; for argparse."""
     found = _SPAN.fullmatch(text.strip().lower())
     if not found:
-        raise ValueError(f"{text} is no length of time")
+        raise argparse.ArgumentTypeError(f"expected a length of time, as in 90s, 15min, 12h, 7d or 4w, got {text!r}")
     return float(found[1]) * _UNITS[found[2] or "d"]
 
 
 def port(text: str) -> int:
     """A flag's TCP port; for argparse."""
-    value = int(text)
-    if value not in range(65536):
-        raise ValueError(f"{text} is no port")
-    return value
+    if not text.isdecimal() or int(text) not in range(65536):
+        raise argparse.ArgumentTypeError(f"expected a port, 0 to 65535, got {text!r}")
+    return int(text)
 
 
 def load_config(args: argparse.Namespace) -> Config:
