@@ -23,7 +23,6 @@ _LONGEST_NAME = 80
 _MOST_UNKNOWN = 10
 _MOST_FAILED = 3
 _LONGEST_REASON = 160
-_MOST_LEFT_OUT = 20
 
 
 def terms_of(asked: Asked, caller: Caller) -> Terms:
@@ -165,14 +164,9 @@ def truth_about(change: Change, *, told: bool = False) -> list[str]:
     if change.evicted:
         said.append(f"Unloaded to make room, still callable: {', '.join(change.evicted)}.")
     if change.left_out:
+        # A skill's pattern may stand for thousands.
         said.append(f"Not loaded for want of room, still callable: {_some(change.left_out)}.")
     return [" ".join(said)] if said else []
-
-
-def _some(names: Sequence[str]) -> str:
-    """The first of the names; a skill's pattern may stand for thousands."""
-    more = f" and {len(names) - _MOST_LEFT_OUT:,} more" if len(names) > _MOST_LEFT_OUT else ""
-    return ", ".join(names[:_MOST_LEFT_OUT]) + more
 
 
 def result_of(text: str, found: Sequence[str]) -> Json:

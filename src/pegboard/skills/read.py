@@ -117,7 +117,7 @@ def _inside(folder: Path, path: str) -> tuple[str, ...]:
             f"{shown_path(path)} is not a path inside the skill's folder.",
             hint="Paths are relative to the skill's folder, without `..`.",
         )
-    if any(part.startswith(".") for part in parts):  # .env and .git may hold secrets; a link to one is the author's word
+    if any(part.startswith(".") for part in parts):  # .env and .git may hold secrets; a link to them is meant
         raise SkillUnreadable(f"{shown_path(path)} is hidden, and is not read.")
     real = folder.resolve(strict=True)
     target = real.joinpath(*parts).resolve(strict=True)
