@@ -182,6 +182,16 @@ def test_the_list_says_what_there_is_and_what_is_wrong(tmp_path: Path) -> None:
     assert (denied["tools"], denied["unknown"]) == ([], ["units__convert", "units__convrt"])
 
 
+def test_the_status_counts_skills_where_there_are_to_be_any(tmp_path):
+    shell = shell_with_skills(tmp_path)
+    assert "skills   1\n" in shell.run("status").stdout
+    write(tmp_path / "skills", "My Skill", folder="odd")
+    assert "skills   1; 1 problem, see `pegboard skills`\n" in shell.run("status").stdout
+    assert shell.json("status")["skills"] == {"found": 1, "problems": 1}
+    off = shell.run("--set", "skills.enabled=false", "status").stdout
+    assert "skills" not in off.replace(str(tmp_path), "")
+
+
 def test_one_skill_and_one_file_are_shown(shell: Shell) -> None:
     assert "Give them in kilometres." in shell.run("skills", "show", "marathon").stdout
     assert shell.run("skills", "show", "marathon", "reference.md").stdout == "42.195 km\n"

@@ -27,6 +27,8 @@ class Status(msgspec.Struct, kw_only=True):
     servers: dict[str, int]
     """How many there are in each state."""
     tools: int
+    skills: dict[str, int] | None
+    """How many there are, and how many problems; None where skills are off."""
     index: Json
     record: StoreFacts | None
     """None when nothing was ever recorded."""
@@ -59,6 +61,7 @@ def _status(config: Config, now: float) -> Status:
     return Status(
         servers=_states(config, catalog),
         tools=len(catalog.tools),
+        skills=_skills(config),
         index=index,
         record=facts,
         recording=config.record.enabled,
@@ -73,6 +76,15 @@ def _states(config: Config, catalog: Catalog) -> dict[str, int]:
         failed = entry.usable and shelf.error_of(config.servers[entry.name]) is not None
         states[ServerState.ERROR if failed else entry.resting_state] += 1
     return dict(sorted(states.items()))
+
+
+def _skills(config: Config) -> dict[str, int] | None:
+    if not config.skill_roots:
+        return None
+    from pegboard.skills.source import SkillSource
+
+    found = SkillSource(config.skill_roots).look()
+    return {"found": len(found.skills), "problems": len(found.problems)}
 
 
 def _index(config: Config, catalog: Catalog) -> Json:
@@ -109,6 +121,10 @@ def _warnings(facts: StoreFacts | None, index: Json, now: float, *, recording: b
 def _lines(status: Status, config: Config) -> list[tuple[str, str]]:
     states = ", ".join(f"{count} {state}" for state, count in status.servers.items()) or "none configured"
     lines = [("servers", states), ("tools", f"{status.tools:,}")]
+    if status.skills is not None:
+        wrong = status.skills["problems"]
+        told = f"; {wrong:,} problem{'' if wrong == 1 else 's'}, see `pegboard skills`" if wrong else ""
+        lines.append(("skills", f"{status.skills['found']:,}{told}"))
     size = f", {status.index['tools']:,} tools" if "tools" in status.index else ""
     lines.append(("index", f"{status.index['state']}{size}: {status.index['file']}"))
     facts = status.record
