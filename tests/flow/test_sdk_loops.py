@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from pegboard.errors import PegboardError
 from pegboard.testing import FakeLLM, Move, Shown
 from tests.loops import in_a_loop
 from tests.sdk_agents import OnCompletions, OnMessages, OnResponses, board_of, bridged, call, hub, search
@@ -223,6 +224,38 @@ async def test_a_sub_agent_inherits_a_snapshot_searches_for_itself_and_cannot_wi
         assert alone.chat.surface().activation.names == ()
     assert ("delete_recipe_4", {"id": 3}) not in source.calls
     assert ("export_recipe_4", {"id": 2}) in source.calls
+
+
+@each_wire
+@in_a_loop
+async def test_sub_agents_of_one_name_do_not_mix(tmp_path: Path, way: str) -> None:
+    async with board_of(tmp_path, hub(60)) as board:
+        await board.refresh()
+        parent = agent(way, FakeLLM([]), board)
+        await parent.tools.chat.search("select:hub__share_ticket_0")
+        one, other = (parent.tools.fork("helper") for _ in range(2))
+        await one.chat.search("select:hub__create_invoice_0")
+        await other.chat.search("select:hub__count_ticket_0")
+        late = parent.tools.fork("helper")
+        assert set(one.chat.surface().activation.names) == {"hub__share_ticket_0", "hub__create_invoice_0"}
+        assert set(other.chat.surface().activation.names) == {"hub__share_ticket_0", "hub__count_ticket_0"}
+        assert late.chat.surface().activation.names == ("hub__share_ticket_0",)
+
+
+@each_wire
+@in_a_loop
+async def test_two_of_your_own_tools_of_one_name_are_refused_at_once(tmp_path: Path, way: str) -> None:
+    function: Any = {"name": "weather", "parameters": {"type": "object", "properties": {}}}
+    own = {
+        "messages": {"name": "weather", "input_schema": {"type": "object"}},
+        "responses": {"type": "function", **function},
+        "completions": {"type": "function", "function": function},
+    }[way.partition("-")[0]]
+    nameless = [{"type": "mcp", "server_label": "a"}, {"type": "mcp", "server_label": "b"}]
+    async with board_of(tmp_path, hub(20)) as board:
+        agent(way, FakeLLM([]), board, own=[own, *nameless])
+        with pytest.raises(PegboardError, match="Two of your own tools are named 'weather'"):
+            agent(way, FakeLLM([]), board, own=[own, own])
 
 
 @each_wire

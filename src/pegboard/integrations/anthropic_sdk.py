@@ -16,7 +16,16 @@ from pegboard.integrations.dialects import messages as wire
 from pegboard.integrations.dialects.mend_messages import mended
 from pegboard.integrations.dialects.models import messages_defers
 from pegboard.integrations.dialects.plain import Call, plain
-from pegboard.integrations.dialects.turn import Rebuilt, answered, beside, checked, rebuilt, steady, without_trace
+from pegboard.integrations.dialects.turn import (
+    Rebuilt,
+    answered,
+    beside,
+    checked,
+    forked,
+    rebuilt,
+    steady,
+    without_trace,
+)
 from pegboard.integrations.dialects.uses import CALLS, OWN
 from pegboard.platform_tools.definitions import SEARCH
 from pegboard.surface.compose import Reason, Surface
@@ -140,7 +149,7 @@ class AnthropicTools:
         own: Iterable[ToolUnionParam] | None = None,
     ) -> AnthropicTools:
         """The tools of a sub-agent: with what is loaded here or nothing, and never more than `allow`."""
-        chat = self.chat.fork(name, inherit=inherit, allow=allow)
+        chat = forked(self.chat, name, inherit=inherit, allow=allow)
         theirs: Any = self._own if own is None else own
         return AnthropicTools(chat, theirs, native=self._forced, cache=self._cache)
 

@@ -14,7 +14,7 @@ from pegboard.integrations import needs
 from pegboard.integrations.dialects import completions, responses
 from pegboard.integrations.dialects.models import responses_searches
 from pegboard.integrations.dialects.plain import Call, plain
-from pegboard.integrations.dialects.turn import Rebuilt, answered, checked, rebuilt, steady, without_trace
+from pegboard.integrations.dialects.turn import Rebuilt, answered, checked, forked, rebuilt, steady, without_trace
 from pegboard.integrations.dialects.uses import CALLS, OWN
 from pegboard.platform_tools.definitions import SEARCH
 from pegboard.surface.compose import Reason, Surface
@@ -129,7 +129,7 @@ class ResponsesTools:
         own: Iterable[ToolParam] | None = None,
     ) -> ResponsesTools:
         """The tools of a sub-agent: with what is loaded here or nothing, and never more than `allow`."""
-        chat = self.chat.fork(name, inherit=inherit, allow=allow)
+        chat = forked(self.chat, name, inherit=inherit, allow=allow)
         theirs: Any = self._own if own is None else own
         return ResponsesTools(chat, theirs, native=self._forced, longest=self._longest)
 
@@ -239,7 +239,7 @@ class ChatCompletionsTools:
         own: Iterable[ChatCompletionToolUnionParam] | None = None,
     ) -> ChatCompletionsTools:
         """The tools of a sub-agent: with what is loaded here or nothing, and never more than `allow`."""
-        chat = self.chat.fork(name, inherit=inherit, allow=allow)
+        chat = forked(self.chat, name, inherit=inherit, allow=allow)
         theirs: Any = self._own if own is None else own
         return ChatCompletionsTools(chat, theirs, longest=self._longest)
 

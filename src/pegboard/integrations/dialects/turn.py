@@ -6,6 +6,8 @@ Above: the SDK plug-ins. Below: a conversation, through three of its methods.
 from __future__ import annotations
 
 import asyncio
+import uuid
+from collections import Counter
 from collections.abc import Awaitable, Callable, Container, Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -52,14 +54,22 @@ def rebuilt(chat: Chat, names: Sequence[str], own: Iterable[str]) -> Rebuilt:
     return Rebuilt(loaded, tuple(name for name in names if name not in known and name not in theirs))
 
 
+def forked(chat: Chat, name: str, *, inherit: bool, allow: Sequence[str] | None) -> Chat:
+    """The conversation of a sub-agent; of two that have one name, and may run at once, each has its own."""
+    return chat.fork(f"{name}/{uuid.uuid4().hex[:12]}", inherit=inherit, allow=allow)
+
+
 def checked(own: Iterable[Json], name_of: Callable[[Json], str]) -> tuple[Json, ...]:
-    """The caller's own tools; none may have the name of one of Pegboard's."""
+    """The caller's own tools; none may have the name of one of Pegboard's, nor of another."""
     kept = tuple(own)
-    if taken := sorted(OWN.intersection(map(name_of, kept))):
+    names = [name for name in map(name_of, kept) if name]
+    if taken := sorted(OWN.intersection(names)):
         raise PegboardError(
             f"One of your own tools is named {taken[0]!r}, as one of Pegboard's is.",
             hint="Rename yours: Pegboard's have the same names in every conversation.",
         )
+    if twice := [name for name, count in Counter(names).items() if count > 1]:
+        raise PegboardError(f"Two of your own tools are named {twice[0]!r}.", hint="Give one of them another name.")
     return kept
 
 
