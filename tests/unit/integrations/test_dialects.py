@@ -17,7 +17,7 @@ from pegboard.integrations.dialects.plain import Call, plain
 CALL = Call("c1", "t", {})
 PNG = {"type": "image", "data": "aWNvbg==", "mimeType": "image/png"}
 SVG = {"type": "image", "data": "PHN2Zz4=", "mimeType": "image/svg+xml"}
-PDF = {
+PDF: Any = {
     "type": "resource",
     "resource": {"uri": "file:///a/report.pdf", "mimeType": "application/pdf", "blob": "JVBERg=="},
 }
@@ -323,7 +323,7 @@ def test_calls_with_plain_text_and_their_answers_are_kept_and_mended_too() -> No
 
 def test_what_the_api_searched_itself_needs_no_answer() -> None:
     call = {"type": "tool_search_call", "call_id": None, "execution": "server", "arguments": {"paths": ["crm"]}}
-    output = {"type": "tool_search_output", "call_id": None, "execution": "server", "tools": []}
+    output: Any = {"type": "tool_search_output", "call_id": None, "execution": "server", "tools": []}
     assert responses.mended([call, output]) == [call, output]
     assert responses.mended([call]) == [call]
     assert responses.mended([output]) == [output]

@@ -160,7 +160,11 @@ def test_pictures_that_the_apis_refuse_are_told_of_and_blanks_beside_a_picture_a
 
 def test_a_schema_is_bent_to_what_the_providers_api_takes_and_no_parameter_is_lost() -> None:
     either = [{"properties": {"a": {"type": "array"}}}, {"properties": {"$b": {}}, "required": ["$b"]}]
-    definition = {"name": "t", "description": "About", "inputSchema": {"type": ["object", "null"], "oneOf": either}}
+    definition: Any = {
+        "name": "t",
+        "description": "About",
+        "inputSchema": {"type": ["object", "null"], "oneOf": either},
+    }
     openai = on_list(definition, "openai")["function"]
     assert openai["parameters"] == {"type": "object", "properties": {"$b": {}, "a": {"type": "array", "items": {}}}}
     claude = on_list(definition, "anthropic")["function"]
