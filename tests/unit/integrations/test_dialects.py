@@ -356,3 +356,8 @@ def test_a_systems_message_that_lost_its_place_is_left_out() -> None:
     system = {"role": "system", "content": "be brief"}
     history = [system, told(text("go")), system, said(text("ok")), system, told(text("on"))]
     assert mended_messages(history) == [history[1], system, history[3], history[5]]
+
+
+def test_a_systems_message_between_two_turns_of_the_users_stands_after_both() -> None:
+    one, added, two, reply = told(text("go")), messages.addition(["a__x"]), told(text("on")), said(text("ok"))
+    assert mended_messages([one, added, two, reply]) == [one, two, added, reply]

@@ -32,7 +32,8 @@ def mended(messages: Sequence[Any], *, references: bool = True) -> list[Any]:
             later = _answered_later(messages[at:]) if asked else set()
             turn = _answering(message, [each for each in asked if each not in later], references=references)
             if turn is not None:
-                kept.append(turn)
+                # What a system's message says between two turns of the user's stands after both.
+                kept.insert(len(kept) - (bool(kept) and _role(kept[-1]) == "system"), turn)
                 asked = {each: None for each in asked if each in later}
         elif kept and _role(kept[-1]) == "user":  # a system's message may stand nowhere else
             system = message if references else _without_additions(message)
