@@ -114,7 +114,7 @@ async def per_step(work: Callable[[], Awaitable[int]], *, rounds: int = 5) -> tu
     return statistics.median(cpu), statistics.median(wall)
 
 
-def apart(measure: Callable[..., Awaitable[Any]], *arguments: int | str, within: float = 300.0) -> Any:
+def apart(measure: Callable[..., Awaitable[Any]], *arguments: int | str, within: float = 60.0) -> Any:
     """What a driver's function gives in a process of its own; None where it takes longer than `within` seconds.
 
     The function is a module's own, is given `arguments`, and gives a Row, a Share, or a list of them.

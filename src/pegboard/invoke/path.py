@@ -65,6 +65,7 @@ class Invoker:
         deny: tuple[str, ...] = (),
         approve: Approve | None = None,
         prepare: Callable[[Tool], Awaitable[None]] | None = None,
+        look: Callable[[str], Tool] | None = None,
         record: Callable[[Outcome], None],
         activate: Callable[[Caller, Tool], None],
         count_tokens: Callable[[str], int],
@@ -73,9 +74,11 @@ class Invoker:
     ) -> None:
         """`find` raises ToolNotFound; `execute` calls the tool at its server, with arguments that fit its schema.
 
-        `prepare` starts the server: how long that takes says nothing of how long the tool does.
+        `prepare` starts the server: how long that takes says nothing of how long the tool does. `look` finds as `find`
+        does, but asks no server: that is all that is done for a name which the caller may not use anyway.
         """
         self._find, self._prepare, self._execute = find, prepare, execute
+        self._look = look
         self._calls = calls
         self._policy = Policy(deny=deny, approve=calls.approve)
         self._approve = approve
@@ -144,7 +147,7 @@ class Invoker:
     # ── the steps ────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _through(self, call: _Call, arguments: Any, context: CallContext) -> Json:
-        tool = call.tool = await resolve(call.name, self._find)
+        tool = call.tool = await resolve(call.name, self._finding(call.caller))
         self._policy.check(tool, call.caller, call.name)
         facts = self._facts.of(tool)
         check_effect(tool, facts.effect, call.effect)
@@ -167,6 +170,17 @@ class Invoker:
             why = text_block(f"{tool.public_name} failed without saying why.")
             shaped = {**shaped, "content": [*(shaped.get("content") or ()), why]}
         return with_repairs(shaped, call.repairs)
+
+    def _finding(self, caller: Caller) -> Find:
+        """How names are found for this caller: no server is started for one that it may not use."""
+        look, find = self._look, self._find
+        if not caller.lists or look is None:
+            return find
+
+        async def found(name: str) -> Tool:
+            return await find(name) if may_know(caller, (name,)) else look(name)
+
+        return found
 
     def _fitted(self, call: _Call, tool: Tool, facts: Facts, arguments: Any) -> Json:
         """The arguments as they are sent; raises ArgumentsError, with all that the model needs to mend its call."""

@@ -102,6 +102,7 @@ class Office:
                 deny=config.tools.deny,
                 approve=self._house.approve,
                 prepare=self._house.prepare,
+                look=lambda name: self._house.catalog().find(name),
                 record=self.record,
                 activate=lambda caller, tool: self.desk().activate(caller, tool),
                 count_tokens=WORD_PIECES.count,

@@ -70,6 +70,7 @@ class Bench:
             deny=deny,
             approve=ask,
             prepare=self.prepare,
+            look=lambda name: self.catalog.find(name),
             record=self.outcomes.append,
             activate=lambda caller, tool: self.activated.append((caller, tool.public_name)),
             count_tokens=lambda text: len(text) // 4,

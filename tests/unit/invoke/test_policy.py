@@ -51,6 +51,24 @@ def test_an_allowlist_names_public_or_bare_names(allow: tuple[str, ...]) -> None
     assert "not among the tools that you may use" in refused(board, "github__write", caller)
 
 
+def test_no_server_is_asked_about_a_name_that_the_caller_may_not_use() -> None:
+    board = bench()
+    asked: list[str] = []
+    find = board.find
+
+    async def asking(name: str) -> Tool:
+        asked.append(name)
+        return await find(name)
+
+    board.invoker._find = asking
+    caller = Caller(allow=("gitlab__*", "read"))
+    assert "isError" in board.call("github__unheard_of", {}, caller)
+    assert "isError" in board.call("mcp__github__unheard_of", {}, caller)
+    assert asked == []
+    assert "isError" not in board.call("github__read", {}, caller)
+    assert asked == ["github__read"]
+
+
 def test_an_empty_allowlist_allows_nothing() -> None:
     refused(bench(), "read", Caller(allow=()))
 
