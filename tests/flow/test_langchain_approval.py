@@ -58,6 +58,26 @@ def test_the_run_stops_and_makes_the_call_once_somebody_agrees(call: Any, way: s
     assert source.calls == [("create_invoice", ADA)]
 
 
+@in_a_loop
+async def test_calls_of_one_turn_are_asked_for_one_by_one_and_those_that_need_nobody_are_made_once(
+    tmp_path: Path,
+) -> None:
+    source, bob = crm(), {"customer": "Bob"}
+    async with board_in(tmp_path, source, **ASKS) as board:
+        chat = chat_of([calls(("crm__create_invoice", ADA), ("crm__create_invoice", bob), ("crm__send_reminder", {}))])
+        agent: Any = create_agent(chat, middleware=[PegboardMiddleware(board)], checkpointer=InMemorySaver())
+        asked = (await agent.ainvoke(HELLO, THREAD))["__interrupt__"]
+        kinds = {each.id: "approve" if each.value["action_requests"][0]["args"] == bob else "reject" for each in asked}
+        assert sorted(kinds.values()) == ["approve", "reject"]
+        answers = {key: {"decisions": [{"type": kind}]} for key, kind in kinds.items()}
+        done = await agent.ainvoke(Command(resume=answers), THREAD)
+    assert "__interrupt__" not in done
+    assert [each.status for each in done["messages"] if isinstance(each, ToolMessage)][:2] == ["error", "success"]
+    assert source.calls.count(("create_invoice", bob)) == 1
+    assert ("create_invoice", ADA) not in source.calls
+    assert [name for name, _ in source.calls].count("send_reminder") == 1
+
+
 @pytest.mark.parametrize(
     "answer", [decision("reject"), decision("edit"), Command(resume="yes"), Command(resume={"decisions": []})]
 )
