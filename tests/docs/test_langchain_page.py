@@ -12,11 +12,10 @@ from langchain_core.messages import ToolMessage
 from langchain_core.tools import tool
 
 from pegboard.testing import Move, Shown
-from tests.docs.pages import ROOT, blocks, run_block
+from tests.docs.pages import ROOT, a_project, blocks, run_block
 from tests.flow.langchain_chat import chat_of
 
 PAGE = ROOT / "docs" / "integrations" / "langchain.md"
-SERVERS = ROOT / "examples" / "servers"
 DOES: dict[str, tuple[str, dict[str, Any]]] = {
     "marathon": ("units__convert", {"value": 26.2, "from_unit": "mi", "to_unit": "km"}),
     "secretary": ("delegate", {"task": "Note it."}),
@@ -29,23 +28,8 @@ SAYS = {"marathon": "42.", "secretary": "done", "Note it": "noted by the secreta
 
 @pytest.fixture(scope="module", autouse=True)
 def configured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """A project with two of the example servers, listed before, in which everything is deferred."""
-    from pegboard.cli.main import main
-
-    folder = tmp_path_factory.mktemp("project")
-    with pytest.MonkeyPatch.context() as patch:
-        for variable in ("XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME", "HOME"):
-            patch.setenv(variable, str(folder / variable.lower()))
-        patch.chdir(folder)
-        (folder / "pegboard.toml").write_text(
-            '[surface]\nmode = "on"\n'
-            + "".join(
-                f'[servers.{name}]\ncommand = "{sys.executable}"\nargs = ["{SERVERS / name}.py"]\n'
-                f'env = {{ NOTES_FILE = "{folder}/notes.db" }}\n'
-                for name in ("units", "notes")
-            )
-        )
-        assert main(["refresh"]) == 0
+    """A project with two of the example servers, in which everything is deferred."""
+    with a_project(tmp_path_factory.mktemp("project"), "units", "notes", settings='[surface]\nmode = "on"\n'):
         yield
 
 

@@ -5,35 +5,23 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from agents import set_tracing_disabled
 
 from pegboard.testing import Move, Shown
-from tests.docs.pages import ROOT, blocks, run_block
+from tests.docs.pages import ROOT, a_project, blocks, run_block
 from tests.flow.openai_agents_model import PlayedModel, calls, output_text, says
 
 PAGE = ROOT / "docs" / "integrations" / "openai_agents.md"
-SERVERS = ROOT / "examples" / "servers"
 
 
-@pytest.fixture
-def configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A project with two of the example servers, listed before, in which everything is deferred."""
-    for variable in ("XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME", "HOME"):
-        monkeypatch.setenv(variable, str(tmp_path / variable.lower()))
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "pegboard.toml").write_text(
-        '[surface]\nmode = "on"\n'
-        + "".join(
-            f'[servers.{name}]\ncommand = "{sys.executable}"\nargs = ["{SERVERS / name}.py"]\n'
-            f'env = {{ NOTES_FILE = "{tmp_path}/notes.db" }}\n'
-            for name in ("units", "notes")
-        )
-    )
+@pytest.fixture(scope="module")
+def configured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A project with two of the example servers, in which everything is deferred."""
     set_tracing_disabled(True)
-    yield
+    with a_project(tmp_path_factory.mktemp("project"), "units", "notes", settings='[surface]\nmode = "on"\n'):
+        yield
     set_tracing_disabled(False)
 
 
@@ -53,9 +41,6 @@ def played(shown: Shown) -> Move:
     ("line", "source"), blocks(PAGE), ids=lambda value: f"line {value}" if isinstance(value, int) else ""
 )
 def test_each_example_runs_as_it_stands(line: int, source: str, configured: None) -> None:
-    from pegboard.cli.main import main
-
-    assert main(["refresh"]) == 0
     model = PlayedModel(*[played] * 8)
     run_block(PAGE, line, source, {"model": model})
     [answer] = set(model.outputs)

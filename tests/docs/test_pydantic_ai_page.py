@@ -11,33 +11,17 @@ import pytest
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart, ToolReturnPart, UserPromptPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from tests.docs.pages import ROOT, blocks, run_block
+from tests.docs.pages import ROOT, a_project, blocks, run_block
 
 PAGE = ROOT / "docs" / "integrations" / "pydantic_ai.md"
-SERVERS = ROOT / "examples" / "servers"
 CONVERT = ("units__convert", {"value": 26.2, "from_unit": "mi", "to_unit": "km"})
 DELETE = ("notes__delete_note", {"note_id": 1})
 
 
 @pytest.fixture(scope="module", autouse=True)
 def configured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """A project with two of the example servers, listed before, in which everything is deferred."""
-    from pegboard.cli.main import main
-
-    folder = tmp_path_factory.mktemp("project")
-    with pytest.MonkeyPatch.context() as patch:
-        for variable in ("XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME", "HOME"):
-            patch.setenv(variable, str(folder / variable.lower()))
-        patch.chdir(folder)
-        (folder / "pegboard.toml").write_text(
-            '[surface]\nmode = "on"\n'
-            + "".join(
-                f'[servers.{name}]\ncommand = "{sys.executable}"\nargs = ["{SERVERS / name}.py"]\n'
-                f'env = {{ NOTES_FILE = "{folder}/notes.db" }}\n'
-                for name in ("units", "notes")
-            )
-        )
-        assert main(["refresh"]) == 0
+    """A project with two of the example servers, in which everything is deferred."""
+    with a_project(tmp_path_factory.mktemp("project"), "units", "notes", settings='[surface]\nmode = "on"\n'):
         yield
 
 

@@ -11,11 +11,10 @@ from typing import Any
 import pytest
 
 from pegboard.testing import FakeLLM, Move
-from tests.docs.pages import ROOT, blocks, run_block
+from tests.docs.pages import ROOT, a_project, blocks, run_block
 from tests.served_llm import served
 
 PAGES = ROOT / "docs" / "integrations"
-SERVERS = ROOT / "examples" / "servers"
 ARGUMENTS = {"value": 26.2, "from_unit": "mi", "to_unit": "km"}
 SEARCH = Move(calls=(("search_tools", {"query": "convert miles to kilometres"}),))
 BY_NAME = Move(calls=(("units__convert", ARGUMENTS),))
@@ -25,17 +24,8 @@ ANSWER = Move(text="It is 42.2 km.")
 
 @pytest.fixture(scope="module")
 def configured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """A project with one of the example servers, listed before."""
-    from pegboard.cli.main import main
-
-    folder = tmp_path_factory.mktemp("project")
-    units = f'[servers.units]\ncommand = "{sys.executable}"\nargs = ["{SERVERS / "units.py"}"]\n'
-    (folder / "pegboard.toml").write_text(units)
-    with pytest.MonkeyPatch.context() as patch:
-        for variable in ("XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME", "HOME"):
-            patch.setenv(variable, str(folder / variable.lower()))
-        patch.chdir(folder)
-        assert main(["refresh"]) == 0
+    """A project with one of the example servers."""
+    with a_project(tmp_path_factory.mktemp("project"), "units"):
         yield
 
 
