@@ -216,7 +216,7 @@ def test_wrong_arguments_give_scripts_the_schema_too(shell: Shell) -> None:
 @pytest.mark.parametrize("value", ["-1", "0", "nan", "inf", "soon"])
 def test_a_timeout_is_a_length_of_time(shell: Shell, value: str) -> None:
     shell.plain("one")
-    assert "argument --timeout: invalid" in shell.run("call", "one__echo", f"--timeout={value}", code=2).stderr
+    assert "argument --timeout: expected seconds" in shell.run("call", "one__echo", f"--timeout={value}", code=2).stderr
     assert not shell.started("one")
 
 
