@@ -19,6 +19,7 @@ from pegboard.config.layer import Findings, Layer
 from pegboard.config.model import (
     CallsConfig,
     GatewayConfig,
+    ProxyConfig,
     RecordConfig,
     Requires,
     SearchConfig,
@@ -39,6 +40,7 @@ SECTIONS: dict[str, type[Table]] = {
     "record": RecordConfig,
     "skills": SkillsConfig,
     "gateway": GatewayConfig,
+    "proxy": ProxyConfig,
     "store": StoreConfig,
 }
 ROOT = (*SECTIONS, "servers")

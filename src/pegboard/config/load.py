@@ -20,6 +20,7 @@ from pegboard.config.model import (
     CallsConfig,
     Config,
     GatewayConfig,
+    ProxyConfig,
     RecordConfig,
     SearchConfig,
     ServerSpec,
@@ -169,6 +170,7 @@ def _config(stack: Stack, environ: Mapping[str, str], findings: Findings) -> Con
         record=RecordConfig(**_section(stack, "record", environ)),
         skills=SkillsConfig(**_section(stack, "skills", environ)),
         gateway=gateway,
+        proxy=ProxyConfig(**_section(stack, "proxy", environ)),
         store=StoreConfig(**_section(stack, "store", environ)),
     )
 

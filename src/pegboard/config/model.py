@@ -203,6 +203,36 @@ class GatewayConfig(Table, frozen=True, kw_only=True):
     max_tools: Annotated[Count, Meta(description="Tools taken from one server.")] = 10_000
 
 
+class ProxyConfig(Table, frozen=True, kw_only=True):
+    """The proxy before a model's API: where it listens, where requests go, and when it defers tools."""
+
+    listen: Annotated[str, Meta(description="Host and port; anything but this machine has to be said here.")] = (
+        "127.0.0.1:8722"
+    )
+    upstreams: Annotated[
+        dict[str, str],
+        Meta(description="Where `/<name>/…` goes: the address before `/v1/…`. Added to anthropic, openai and gemini."),
+    ] = {}
+    executor: Annotated[
+        Literal["auto", "native", "bridge", "off"],
+        Meta(
+            description="`native`: the model's API searches, where it can. `bridge`: Pegboard does. `auto`: native "
+            "where the upstream is Anthropic's own, else the bridge. `off`: everything goes through as it is."
+        ),
+    ] = "auto"
+    min_tools: Annotated[Count, Meta(description="Tools that could be deferred before any is.")] = 12
+    min_tokens: Annotated[int, Meta(ge=0, description="Tokens of their definitions before any is deferred.")] = 4_000
+    keep: Annotated[tuple[str, ...], Meta(description="Globs of tools that are never deferred.")] = ()
+    deny_models: Annotated[tuple[str, ...], Meta(description="Globs of models whose requests go through as is.")] = ()
+    search_results: Annotated[Count, Meta(description="Tools that a search of the bridge answers with.")] = 5
+    max_rounds: Annotated[Count, Meta(description="Inner rounds in one turn of a model's.")] = 12
+    idle_seconds: Annotated[Seconds, Meta(description="Seconds without a byte before a reply counts as dead.")] = 300.0
+    conversation_ttl: Annotated[Seconds, Meta(description="Seconds of disuse after which one is forgotten.")] = (
+        14 * 86_400.0
+    )
+    max_body_bytes: Annotated[Bytes, Meta(description="Larger requests go through as they are.")] = 64 * 1024 * 1024
+
+
 class StoreConfig(Table, frozen=True, kw_only=True):
     """Where Pegboard keeps files."""
 
@@ -260,6 +290,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     record: RecordConfig = RecordConfig()
     skills: SkillsConfig = SkillsConfig()
     gateway: GatewayConfig = GatewayConfig()
+    proxy: ProxyConfig = ProxyConfig()
     store: StoreConfig = StoreConfig()
     skill_roots: tuple[SkillRoot, ...] = ()
     """Where skills are looked for, weakest first; empty when they are off."""

@@ -37,6 +37,7 @@ def masked(config: Config) -> Json:
         "record": _all_fields(config.record),
         "skills": _all_fields(config.skills),
         "gateway": _all_fields(config.gateway),
+        "proxy": _all_fields(config.proxy),
         "store": {"cache_dir": str(config.cache_dir), "state_dir": str(config.state_dir)},
         "servers": {name: _server(spec, config) for name, spec in config.servers.items()},
     }
@@ -46,7 +47,7 @@ def as_toml(config: Config) -> str:
     """The same as text that TOML can read; what is no configuration stands in comments."""
     plain = masked(config)
     lines = [f"# read: {_comment(path)}" for path in plain["files"]] or ["# no configuration file was found"]
-    for name in ("tools", "search", "surface", "calls", "record", "skills", "gateway", "store"):
+    for name in ("tools", "search", "surface", "calls", "record", "skills", "gateway", "proxy", "store"):
         lines += ["", *_table((name,), plain[name])]
     for name, server in plain["servers"].items():
         origin, problem = server.pop("origin"), server.pop("problem", "")

@@ -14,7 +14,6 @@ from pegboard.board.state import names_of
 from pegboard.integrations import needs
 from pegboard.integrations.dialects import messages as wire
 from pegboard.integrations.dialects.mend_messages import mended
-from pegboard.integrations.dialects.models import messages_defers
 from pegboard.integrations.dialects.plain import Call, plain
 from pegboard.integrations.dialects.turn import (
     Rebuilt,
@@ -29,6 +28,7 @@ from pegboard.integrations.dialects.turn import (
 from pegboard.integrations.dialects.uses import CALLS, OWN
 from pegboard.platform_tools.definitions import SEARCH
 from pegboard.surface.compose import Reason, Surface
+from pegboard.surface.models import messages_defers
 from pegboard.types import Json
 
 with needs("anthropic"):

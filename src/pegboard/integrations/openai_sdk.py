@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from pegboard.integrations import needs
 from pegboard.integrations.dialects import completions, responses
-from pegboard.integrations.dialects.models import responses_searches
 from pegboard.integrations.dialects.plain import Call, plain
 from pegboard.integrations.dialects.turn import Rebuilt, answered, checked, forked, rebuilt, steady, without_trace
 from pegboard.integrations.dialects.uses import CALLS, OWN
 from pegboard.platform_tools.definitions import SEARCH
 from pegboard.surface.compose import Reason, Surface
+from pegboard.surface.models import responses_searches
 from pegboard.types import Json
 
 with needs("openai"):

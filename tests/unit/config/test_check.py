@@ -74,7 +74,7 @@ def test_globs_with_an_open_bracket_are_refused(place, pattern):
         ("[gatway]", "1: gatway: unknown key; did you mean gateway?"),
         (
             "[xyzzy]",
-            "1: xyzzy: unknown key; there are tools, search, surface, calls, record, skills, gateway, store, servers",
+            "1: xyzzy: unknown key; there are tools, search, surface, calls, record, skills, gateway, proxy, store, servers",
         ),
         ("servers = 3", "1: servers: expected tables such as [servers.github], got a whole number"),
         ("servers = []", "1: servers: expected tables such as [servers.github], got a list"),

@@ -22,6 +22,7 @@ HEADINGS = {
     "record": "## Records",
     "skills": "## Skills",
     "gateway": "## Connections",
+    "proxy": "## The proxy",
     "store": "## Files",
 }
 EXAMPLES = re.findall(r"```(\w+)\n(.*?)```", PAGE, re.DOTALL)

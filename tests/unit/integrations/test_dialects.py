@@ -11,8 +11,8 @@ from pegboard.board.result import Result
 from pegboard.integrations.dialects import completions, messages, responses
 from pegboard.integrations.dialects.mend_messages import LOST
 from pegboard.integrations.dialects.mend_messages import mended as mended_messages
-from pegboard.integrations.dialects.models import messages_defers, responses_searches
 from pegboard.integrations.dialects.plain import Call, plain
+from pegboard.surface.models import messages_defers, responses_searches
 
 CALL = Call("c1", "t", {})
 PNG = {"type": "image", "data": "aWNvbg==", "mimeType": "image/png"}

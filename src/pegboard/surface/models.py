@@ -1,6 +1,6 @@
 """Which models can load tools natively, by their names: there is no flag to ask for.
 
-Above: the SDK plug-ins. Below: nothing.
+Above: the SDK plug-ins and the proxy. Below: nothing.
 """
 
 from __future__ import annotations
