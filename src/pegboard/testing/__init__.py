@@ -5,16 +5,18 @@ They keep the contracts of the real things. Above: nothing but tests.
 
 from pegboard.testing.fakes import FakeDesk, FakeSource, FakeStore, Handler, text_result, tool_definition
 from pegboard.testing.llm import FakeLLM
-from pegboard.testing.script import Move, ScriptedModel, Shown
+from pegboard.testing.script import Fault, Move, ScriptedModel, Search, Shown
 
 __all__ = [
     "FakeDesk",
     "FakeLLM",
     "FakeSource",
     "FakeStore",
+    "Fault",
     "Handler",
     "Move",
     "ScriptedModel",
+    "Search",
     "Shown",
     "text_result",
     "tool_definition",

@@ -59,6 +59,7 @@ def on_completions(**changes: Any) -> str:
 
 CHANGES, INLINE = "mid-conversation-tool-changes-2026-07-01", "inline-tools-2026-09-15"
 TEXT: Any = {"type": "text", "text": "x"}
+BM25: Any = {"type": "tool_search_tool_bm25_20251119", "name": "tool_search_tool_bm25"}
 LOOKS: Any = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "tool_search_tool_bm25", "input": {"query": "x"}}
 LOOKED_UP: Any = {
     "type": "tool_search_tool_result",
@@ -135,7 +136,7 @@ def test_messages_refuses(changes: Any, said: str) -> None:
         {"tools": [TOOL], "model": "claude-opus-5", "tool_choice": {"type": "any"}},
         {"messages": [user(), {"role": "system", "content": "y"}]},
         {"tools": [TOOL, LATER], "messages": [user(), said(LOOKS, LOOKED_UP, TEXT), user()]},
-        {"tools": [TOOL], "messages": [user(), said(LOOKS, *use()["content"]), user(result())]},
+        {"tools": [TOOL, BM25], "messages": [user(), said(LOOKS, *use()["content"]), user(result())]},
         {"tools": [TOOL, LATER], "messages": [user(), added(name="later")], "betas": CHANGES},
         {"tools": [TOOL], "messages": [user(), added(definition=LATER)], "betas": f"other-beta, {INLINE}"},
     ],
@@ -271,7 +272,7 @@ async def test_it_is_an_asgi_application_too() -> None:
     )
     assert message.content[0].text == "hi"
     with pytest.raises(anthropic.NotFoundError, match="no such path"):
-        await client.models.list()
+        await client.messages.batches.list()
 
 
 def test_a_deferred_tool_is_outside_the_prefix_until_it_is_referred_to() -> None:

@@ -6,71 +6,32 @@ Below: one module per wire, with its rules beside it.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pegboard.testing.llm.asked import Asked, Rule, Segment, first_refusal
-from pegboard.testing.llm.cache import PromptCache, Reading
+from pegboard.testing.llm import application
+from pegboard.testing.llm.asked import Asked, first_refusal
+from pegboard.testing.llm.cache import PromptCache
 from pegboard.testing.llm.completions import Completions
+from pegboard.testing.llm.exchange import STREAM, Answer, Seen, Wire, event, read_body, said
 from pegboard.testing.llm.messages import Messages
+from pegboard.testing.llm.models import models
 from pegboard.testing.llm.responses import Responses
-from pegboard.testing.llm.responses_rules import items
-from pegboard.testing.script import Move, ScriptedModel, Shown
+from pegboard.testing.script import Fault, Move, ScriptedModel, Shown
 from pegboard.types import Json
 
 if TYPE_CHECKING:
     from pegboard.testing.llm.transport import InProcess
 
+__all__ = ["BASE_URL", "FakeLLM", "Seen", "Wire"]
+
 BASE_URL = "http://llm.test/v1"
 """Where clients say they go; nothing leaves the process."""
-
-
-class Wire(Protocol):
-    """One API."""
-
-    path: str
-    rules: tuple[Rule, ...]
-    caches_explicitly: bool
-
-    def shown(self, asked: Asked) -> Shown:
-        """What the model sees."""
-
-    def prompt(self, asked: Asked) -> list[Segment]:
-        """The prompt, in the order in which it is cached."""
-
-    def reply(self, move: Move, asked: Asked, number: int, reading: Reading) -> Json:
-        """The reply that a move comes to."""
-
-    def events(self, reply: Json) -> Iterator[tuple[str, Json]]:
-        """The reply as a stream."""
-
-    def issued(self, reply: Json) -> dict[str, Json]:
-        """What later requests may be held against."""
-
-    def error(self, message: str, status: int) -> Json:
-        """The body of a refusal."""
-
-
-class Seen(msgspec.Struct, frozen=True):
-    """One request that was answered or refused."""
-
-    path: str
-    body: Json
-    refused: str = ""
-    reading: Reading = Reading(0, 0, 0, 0)
-
-    @property
-    def cached(self) -> float:
-        """The share of the prompt that came from the cache."""
-        return self.reading.cached / self.reading.total if self.reading.total else 0.0
-
-    @property
-    def shared(self) -> float:
-        """The share of the prompt that an earlier one began with too."""
-        return self.reading.shared / self.reading.total if self.reading.total else 0.0
+_COUNT = "/count_tokens"
+_NO_RETRY = {"x-should-retry": "false"}
+"""A retry would play the next move, and hide that this one could not be played."""
 
 
 class FakeLLM:
@@ -79,14 +40,19 @@ class FakeLLM:
     Give a client its `options()`; or serve it, it is an ASGI application. `requests` has all that was asked.
     """
 
-    def __init__(self, moves: ScriptedModel | Iterable[Move | Callable[[Shown], Move]]) -> None:
+    def __init__(
+        self,
+        moves: ScriptedModel | Iterable[Move | Callable[[Shown], Move]],
+        *,
+        pace: application.Pace | None = None,
+    ) -> None:
+        """With `pace`, what is served waits for it before each piece of a body, with the number of the piece."""
         self.model = moves if isinstance(moves, ScriptedModel) else ScriptedModel(list(moves))
         self.requests: list[Seen] = []
+        self._pace = pace
         self._wires: tuple[Wire, ...] = (Messages(), Responses(), Completions())
         self._caches = {wire.path: PromptCache(explicit=wire.caches_explicitly) for wire in self._wires}
         self._issued: dict[str, Json] = {}
-        self._stored: dict[str, list[Json]] = {}
-        """Conversations that the Responses API keeps, by the id of their last response."""
 
     def options(self) -> dict[str, Any]:
         """What makes an async client of either SDK talk to this: `AsyncAnthropic(**fake.options())`."""
@@ -105,69 +71,79 @@ class FakeLLM:
         """A transport for `httpx2`, async or not."""
         from pegboard.testing.llm.transport import InProcess
 
-        return InProcess(self.answer)
+        return InProcess(self.respond)
 
     def answer(self, path: str, headers: Mapping[str, str], raw: bytes) -> tuple[int, str, list[bytes]]:
         """Status, content type and body of the answer, in the pieces in which it is sent."""
-        wire = next((each for each in self._wires if path.removesuffix("/count_tokens").endswith(each.path)), None)
-        if wire is None:
-            return 404, "application/json", [_encoded(Messages().error(f"no such path: {path}", 404))]
-        is_count = path.endswith("/count_tokens")
-        asked = self._asked(headers, raw, {"max_tokens": 1} if is_count else {})
-        if refused := first_refusal(wire.rules, asked):
-            self.requests.append(Seen(wire.path, asked.body, refused))
-            return 400, "application/json", [_encoded(wire.error(refused, 400))]
-        if is_count:
-            size = sum(len(each.data) for each in wire.prompt(asked))
-            return 200, "application/json", [_encoded({"input_tokens": size // 4})]
-        reply = self._reply(wire, asked)
-        if not asked.body.get("stream"):
-            return 200, "application/json", [_encoded(reply)]
-        done = [b"data: [DONE]\n\n"] if isinstance(wire, Completions) else []
-        return 200, "text/event-stream", [*(_sse(*event) for event in wire.events(reply)), *done]
+        made = self.respond(path, headers, raw)
+        return made.status, made.kind, made.pieces
 
-    def _asked(self, headers: Mapping[str, str], raw: bytes, given: Json) -> Asked:
-        """The request, with what is kept here of its conversation; `given` is what it need not say."""
-        body: Json = {**given, **json.loads(raw)}
-        if before := self._stored.get(str(body.get("previous_response_id"))):
-            body = {**body, "input": [*before, *items(Asked(body))]}
+    def respond(self, path: str, headers: Mapping[str, str], raw: bytes) -> Answer:
+        """The whole answer. The path may have a query; the names of headers are in small letters."""
+        path, _, query = path.partition("?")
+        if path.endswith("/models"):
+            return said(models(headers))
+        counts = path.endswith(Messages.path + _COUNT)
+        wire = next((each for each in self._wires if path.removesuffix(_COUNT * counts).endswith(each.path)), None)
+        if wire is None:
+            return said(Messages().error(f"no such path: {path}", 404), 404)
+        try:
+            body = read_body(headers, raw)
+        except ValueError as error:
+            return said(wire.error(str(error), 400), 400)
+        seen = Seen(wire.path + _COUNT * counts, body, headers=dict(headers), query=query)
+        # To count, no limit of output is needed; every other rule holds.
+        asked = self._asked(headers, {"max_tokens": 1, **body} if counts else body)
+        if refused := first_refusal(wire.rules, asked):
+            return self._refused(seen, refused, said(wire.error(refused, 400), 400))
+        if counts:
+            self.requests.append(seen)
+            return said({"input_tokens": sum(len(each.data) for each in wire.prompt(asked)) // 4})
+        return self._played(wire, asked, seen)
+
+    def _asked(self, headers: Mapping[str, str], body: Json) -> Asked:
         betas = frozenset(each.strip() for each in headers.get("anthropic-beta", "").split(",") if each.strip())
         return Asked(body, betas, self._issued)
 
-    def _reply(self, wire: Wire, asked: Asked) -> Json:
-        reading = self._caches[wire.path].read(asked.model, wire.prompt(asked))
-        self.requests.append(Seen(wire.path, asked.body, "", reading))
-        move = self.model.answer(wire.shown(asked))
-        reply = wire.reply(move, asked, len(self.requests), reading)
-        self._issued |= wire.issued(reply)
-        if isinstance(wire, Responses):
-            self._stored[reply["id"]] = [*wire.shown(asked).messages, *reply["output"]]
-        return reply
+    def _refused(self, seen: Seen, why: str, answer: Answer) -> Answer:
+        self.requests.append(msgspec.structs.replace(seen, refused=why))
+        return answer
 
-    async def __call__(
-        self, scope: Json, receive: Callable[[], Awaitable[Json]], send: Callable[[Json], Awaitable[None]]
-    ) -> None:
+    def _played(self, wire: Wire, asked: Asked, seen: Seen) -> Answer:
+        """The script's next move."""
+        move = self.model.answer(wire.shown(asked))
+        if move.fault:
+            return self._refused(seen, f"HTTP {move.fault.status}", _failed(wire, move.fault))
+        if wrong := wire.unplayable(move, asked):
+            return self._refused(seen, wrong, said(wire.error(wrong, 500), 500, _NO_RETRY))
+        reading = self._caches[wire.path].read(asked.model, wire.prompt(asked))
+        reply = wire.reply(move, asked, len(self.requests) + 1, reading)
+        self.requests.append(msgspec.structs.replace(seen, reading=reading, reply=reply))
+        self._issued |= wire.issued(reply, asked)
+        answer = _streamed(wire, reply, asked) if asked.body.get("stream") else said(reply)
+        if move.cut_after is None:
+            return answer
+        return msgspec.structs.replace(answer, pieces=answer.pieces[: move.cut_after], is_cut=True)
+
+    async def __call__(self, scope: Json, receive: application.Receive, send: application.Send) -> None:
         """The same as an ASGI application, for a socket."""
         if scope["type"] != "http":
             return
-        raw, more = b"", True
-        while more:
-            event = await receive()
-            raw, more = raw + event.get("body", b""), event.get("more_body", False)
         headers = {key.decode().lower(): value.decode() for key, value in scope["headers"]}
-        status, kind, body = self.answer(scope["path"], headers, raw)
-        # No connection is kept: a test that leaves its client open leaves nothing else open.
-        told = [(b"content-type", kind.encode()), (b"connection", b"close")]
-        await send({"type": "http.response.start", "status": status, "headers": told})
-        for piece in body:
-            await send({"type": "http.response.body", "body": piece, "more_body": True})
-        await send({"type": "http.response.body", "body": b""})
+        path = f"{scope['path']}?{scope.get('query_string', b'').decode()}"
+        answer = self.respond(path, headers, await application.read(receive))
+        await application.write(answer, send, self._pace)
 
 
-def _encoded(body: Json) -> bytes:
-    return msgspec.json.encode(body)
+def _failed(wire: Wire, fault: Fault) -> Answer:
+    """The error that the script wants."""
+    if isinstance(fault.body, str) and fault.body:
+        return Answer(fault.status, "text/plain", [fault.body.encode()], fault.headers)
+    body = fault.body if isinstance(fault.body, dict) else wire.error("the script says so", fault.status)
+    return said(body, fault.status, fault.headers)
 
 
-def _sse(name: str, data: Json) -> bytes:
-    head = f"event: {name}\n" if name else ""
-    return f"{head}data: {_encoded(data).decode()}\n\n".encode()
+def _streamed(wire: Wire, reply: Json, asked: Asked) -> Answer:
+    """The reply, an event a piece."""
+    done = [b"data: [DONE]\n\n"] if isinstance(wire, Completions) else []
+    return Answer(200, STREAM, [*(event(*each) for each in wire.events(reply, asked)), *done])

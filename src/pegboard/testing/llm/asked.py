@@ -62,11 +62,13 @@ class Segment(msgspec.Struct, frozen=True):
     data: bytes
     is_marked: bool = False
     """Whether a cache breakpoint stands on it."""
+    is_hour: bool = False
+    """Whether what that caches lasts an hour, and not five minutes."""
 
 
-def segment(value: Any, *, marked: bool = False) -> Segment:
+def segment(value: Any, *, marked: bool = False, hour: bool = False) -> Segment:
     """A piece of the prompt; cache markers are no part of it."""
-    return Segment(msgspec.json.encode(_bare(value)), marked)
+    return Segment(msgspec.json.encode(bare(value)), marked, hour)
 
 
 def pieces(text: str, count: int = 3) -> Iterator[str]:
@@ -75,12 +77,20 @@ def pieces(text: str, count: int = 3) -> Iterator[str]:
     yield from (text[at : at + step] for at in range(0, len(text), step))
 
 
-def _bare(value: Any) -> Any:
+def bare(value: Any) -> Any:
+    """The value without cache markers, wherever they stand in it."""
     if isinstance(value, dict):
-        return {key: _bare(each) for key, each in value.items() if key != "cache_control"}
-    return [_bare(each) for each in value] if isinstance(value, list) else value
+        return {key: bare(each) for key, each in value.items() if key != "cache_control"}
+    return [bare(each) for each in value] if isinstance(value, list) else value
 
 
 def unique(names: Sequence[str]) -> bool:
     """Whether no name is there twice."""
     return len(set(names)) == len(names)
+
+
+def openai_error(message: str, status: int, *, param: str | None = None, code: str | None = None) -> Json:
+    """The body of an error as OpenAI's wires have it."""
+    kinds = {401: "authentication_error", 404: "not_found_error", 429: "rate_limit_error"}
+    kind = kinds.get(status, "server_error" if status >= 500 else "invalid_request_error")
+    return {"error": {"message": message, "type": kind, "param": param, "code": code}}

@@ -27,6 +27,8 @@ class Reading(msgspec.Struct, frozen=True):
     """Written to it, up to the last breakpoint."""
     shared: int
     """The beginning that some earlier prompt had too, whether or not a breakpoint made use of it."""
+    written_for_hour: int = 0
+    """Of what is written, what lasts an hour."""
 
 
 class PromptCache:
@@ -49,11 +51,20 @@ class PromptCache:
         cached = max((self._hit(digests, sizes, mark) for mark in marks), default=0)
         self._entries |= {digests[mark] for mark in marks}
         written = max(0, sizes[marks[-1]] - cached) if marks else 0
-        return Reading(total, cached, written, shared)
+        return Reading(total, cached, written, shared, _for_hour(prompt, sizes, marks, cached))
 
     def _hit(self, digests: list[bytes], sizes: list[int], mark: int) -> int:
         looked_at = range(mark, max(-1, mark - LOOK_BACK), -1)
         return next((sizes[at] for at in looked_at if digests[at] in self._entries), 0)
+
+
+def _for_hour(prompt: Sequence[Segment], sizes: list[int], marks: list[int], cached: int) -> int:
+    """Of what is written, what lasts an hour: each stretch lasts as long as the breakpoint at its end says."""
+    size, start = 0, cached
+    for mark in marks:
+        size += max(0, sizes[mark] - start) if prompt[mark].is_hour else 0
+        start = max(start, sizes[mark])
+    return size
 
 
 def _running(seed: str, prompt: Sequence[Segment]) -> tuple[list[bytes], list[int]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from pegboard.testing.llm.asked import Asked, Rule, Segment, objects, pieces, segment
+from pegboard.testing.llm.asked import Asked, Rule, Segment, objects, openai_error, pieces, segment
 from pegboard.testing.llm.cache import Reading
 from pegboard.testing.llm.schema_rules import function_problem
 from pegboard.testing.script import Move, Shown
@@ -114,21 +114,29 @@ class Completions:
             },
         }
 
-    def events(self, reply: Json) -> Iterator[Event]:
-        """The reply as a stream."""
+    def unplayable(self, move: Move, asked: Asked) -> str:
+        """Why the move cannot be made here: this wire has no search of its own, no thinking and no pauses."""
+        return f"Chat Completions has no {move.messages_only[0]}" if move.messages_only else ""
+
+    def events(self, reply: Json, asked: Asked) -> Iterator[Event]:
+        """The reply as a stream; usage comes in a chunk of its own, where it was asked for."""
+        options = asked.body.get("stream_options")
+        counts = isinstance(options, dict) and bool(options.get("include_usage"))
+        unknown: Json = {"usage": None} if counts else {}
         [choice] = reply["choices"]
         for delta in _deltas(choice["message"]):
-            yield "", _chunk(reply, [{"index": 0, "delta": delta, "finish_reason": None}])
-        yield "", _chunk(reply, [{"index": 0, "delta": {}, "finish_reason": choice["finish_reason"]}])
-        yield "", {**_chunk(reply, []), "usage": reply["usage"]}
+            yield "", {**_chunk(reply, [{"index": 0, "delta": delta, "finish_reason": None}]), **unknown}
+        yield "", {**_chunk(reply, [{"index": 0, "delta": {}, "finish_reason": choice["finish_reason"]}]), **unknown}
+        if counts:
+            yield "", {**_chunk(reply, []), "usage": reply["usage"]}
 
-    def issued(self, reply: Json) -> dict[str, Json]:
+    def issued(self, reply: Json, asked: Asked) -> dict[str, Json]:
         """What later requests may be held against: nothing here."""
         return {}
 
     def error(self, message: str, status: int) -> Json:
         """The body of a refusal."""
-        return {"error": {"message": message, "type": "invalid_request_error", "param": None, "code": None}}
+        return openai_error(message, status)
 
 
 def _chunk(reply: Json, choices: list[Json]) -> Json:

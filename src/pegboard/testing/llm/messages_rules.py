@@ -1,6 +1,7 @@
 """What the Messages API says no to, each documented rule by itself. Wordings are near the API's, not the same.
 
-Above: `messages`. Below: `asked`. Pure: a proxy's tests can hold a request against them as well.
+Above: `messages`. Below: `search_rules`, `binding`, `history`. Pure: a proxy's tests can hold a request against them as
+well.
 """
 
 from __future__ import annotations
@@ -9,6 +10,9 @@ import re
 from collections.abc import Iterator
 
 from pegboard.testing.llm.asked import Asked, Rule, blocks, objects, unique
+from pegboard.testing.llm.binding import pauses_are_gone_on_from, thinking_is_in_its_place
+from pegboard.testing.llm.history import inline, inside, references, search_tool, turns
+from pegboard.testing.llm.search_rules import SEARCH_RULES
 from pegboard.types import Json
 
 MOST_DEFERRED = 10_000
@@ -68,22 +72,18 @@ def no_marker_on_deferred(asked: Asked) -> str | None:
     return f"tools: {both[0]!r} cannot have both defer_loading and cache_control" if both else None
 
 
-def search_is_resident(asked: Asked) -> str | None:
-    """The API's own search tools cannot be deferred themselves."""
-    searches = [each for each in asked.tools if str(each.get("type", "")).startswith("tool_search_tool")]
-    return "tools: the tool search tool cannot be deferred" if any(map(_deferred, searches)) else None
-
-
 def not_too_many_deferred(asked: Asked) -> str | None:
     """A request holds at most 10,000 deferred tools."""
     return f"tools: at most {MOST_DEFERRED} deferred" if sum(map(_deferred, asked.tools)) > MOST_DEFERRED else None
 
 
 def model_defers(asked: Asked) -> str | None:
-    """Models before Claude 4.5 do not know deferral."""
-    if any("defer_loading" in each for each in asked.tools) and _OLD.search(asked.model):
+    """Models before Claude 4.5 know neither deferral nor the API's own search."""
+    if not _OLD.search(asked.model):
+        return None
+    if any("defer_loading" in each for each in asked.tools):
         return "tools.0.custom.defer_loading: Extra inputs are not permitted"
-    return None
+    return f"'{asked.model}' does not support tool search" if search_tool(asked.tools) else None
 
 
 def references_resolve(asked: Asked) -> str | None:
@@ -95,7 +95,7 @@ def references_resolve(asked: Asked) -> str | None:
 
 def few_breakpoints(asked: Asked) -> str | None:
     """At most four cache breakpoints, and one that lasts an hour never after one that lasts five minutes."""
-    markers = list(_markers(asked.body))
+    markers = list(breakpoints(asked.body))
     if len(markers) > MOST_BREAKPOINTS:
         return f"A maximum of {MOST_BREAKPOINTS} blocks with cache_control may be provided. Found {len(markers)}."
     lasts = [str(each.get("ttl", "5m")) for each in markers]
@@ -106,7 +106,7 @@ def few_breakpoints(asked: Asked) -> str | None:
 
 def texts_are_not_empty(asked: Asked) -> str | None:
     """No block of text is empty, in a message or in a result."""
-    inner = [each for message in asked.messages for block in blocks(message) for each in (block, *_inside(block))]
+    inner = [each for message in asked.messages for block in blocks(message) for each in (block, *inside(block))]
     empty = any(each.get("type") == "text" and not str(each.get("text", "")).strip() for each in inner)
     return "messages: text content blocks must be non-empty" if empty else None
 
@@ -114,7 +114,7 @@ def texts_are_not_empty(asked: Asked) -> str | None:
 def calls_are_answered(asked: Asked) -> str | None:
     """Every call has its result at the beginning of the very next user turn, and there is no result without a call."""
     asking: list[str] = []
-    for at, message in enumerate(_turns(asked.messages)):
+    for at, message in enumerate(turns(asked.messages)):
         content = blocks(message)
         results = [str(each.get("tool_use_id")) for each in content if each.get("type") == "tool_result"]
         if any(each not in asking for each in results):
@@ -169,22 +169,6 @@ def inline_tools_are_new(asked: Asked) -> str | None:
     return None if unique(names) else "messages: tool_name_conflict"
 
 
-def searches_are_finished(asked: Asked) -> str | None:
-    """A search that the API began has its result, unless the last turn holds nothing but results of other calls."""
-    content = [each for message in asked.messages for each in blocks(message)]
-    begun = [each for each in content if str(each.get("name", "")).startswith("tool_search_tool_")]
-    ended = {each.get("tool_use_id") for each in content if each.get("type") == "tool_search_tool_result"}
-    missing = [
-        each.get("id") for each in begun if each.get("type") == "server_tool_use" and each.get("id") not in ended
-    ]
-    last = _turns(asked.messages)[-2:]
-    if missing and all(each.get("type") == "tool_result" for each in last[-1]["content"]):
-        missing = [each for each in missing if each not in [block.get("id") for block in last[0]["content"]]]
-    if not missing:
-        return None
-    return f"messages: {missing[0]} was found without a corresponding tool_search_tool_result block"
-
-
 def system_messages_have_their_place(asked: Asked) -> str | None:
     """A system's message follows a user's turn, and comes before the model's or at the end."""
     roles = [str(message.get("role")) for message in asked.messages]
@@ -203,7 +187,6 @@ RULES: tuple[Rule, ...] = (
     model_defers,
     some_tool_is_resident,
     no_marker_on_deferred,
-    search_is_resident,
     not_too_many_deferred,
     references_resolve,
     few_breakpoints,
@@ -214,32 +197,11 @@ RULES: tuple[Rule, ...] = (
     tools_are_not_forced,
     tool_changes_are_asked_for,
     inline_tools_are_new,
-    searches_are_finished,
     system_messages_have_their_place,
+    *SEARCH_RULES,
+    pauses_are_gone_on_from,
+    thinking_is_in_its_place,
 )
-
-
-def references(messages: list[Json]) -> list[str]:
-    """The tools that a history refers to."""
-    found = []
-    for block in [each for message in messages for each in blocks(message)]:
-        found += [str(each.get("tool_name")) for each in _inside(block) if each.get("type") == "tool_reference"]
-        tool = block.get("tool") if block.get("type") == "tool_addition" else None
-        found += [str(tool.get("name"))] if isinstance(tool, dict) and tool.get("type") == "tool_reference" else []
-    return found
-
-
-def inline(messages: list[Json]) -> list[Json]:
-    """The tools that a history defines itself."""
-    added = [
-        block.get("tool") for message in messages for block in blocks(message) if block.get("type") == "tool_addition"
-    ]
-    return objects([each.get("definition") for each in objects(added) if each.get("type") == "tool_definition"])
-
-
-def _inside(block: Json) -> list[Json]:
-    content = block.get("content")
-    return objects(content.get("tool_references")) if isinstance(content, dict) else objects(content)
 
 
 def _client_tools(asked: Asked) -> list[Json]:
@@ -250,26 +212,13 @@ def _deferred(tool: Json) -> bool:
     return bool(tool.get("defer_loading"))
 
 
-def _markers(body: Json) -> Iterator[Json]:
+def breakpoints(body: Json) -> Iterator[Json]:
     """The cache markers in the order of the prompt; one on the request itself counts for its end."""
     system = objects(body.get("system"))
     inner = [
-        each for message in objects(body.get("messages")) for each in blocks(message) for each in (each, *_inside(each))
+        each for message in objects(body.get("messages")) for each in blocks(message) for each in (each, *inside(each))
     ]
     for each in (*objects(body.get("tools")), *system, *inner, body):
         marker = each.get("cache_control")
         if isinstance(marker, dict):
             yield marker
-
-
-def _turns(messages: list[Json]) -> list[Json]:
-    """Turns of one side in a row are one; what a system message says in between is nobody's turn."""
-    turns: list[Json] = []
-    for message in messages:
-        if message.get("role") == "system":
-            continue
-        if turns and turns[-1]["role"] == message.get("role"):
-            turns[-1] = {**turns[-1], "content": [*blocks(turns[-1]), *blocks(message)]}
-        else:
-            turns.append({"role": message.get("role"), "content": blocks(message)})
-    return turns

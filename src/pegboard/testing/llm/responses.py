@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from pegboard.testing.llm.asked import Asked, Segment, pieces, segment
+from pegboard.testing.llm.asked import Asked, Segment, openai_error, pieces, segment
 from pegboard.testing.llm.cache import Reading
 from pegboard.testing.llm.responses_rules import RULES, items, loaded
 from pegboard.testing.script import Move, Shown
@@ -71,19 +71,28 @@ class Responses:
             "usage": _usage(reading, len(json.dumps(output)) // 4),
         }
 
-    def events(self, reply: Json) -> Iterator[Event]:
+    def unplayable(self, move: Move, asked: Asked) -> str:
+        """Why the move cannot be made here: a script speaks for searches by calls, and there are no pauses."""
+        return f"FakeLLM has no {move.messages_only[0]} on the Responses API" if move.messages_only else ""
+
+    def events(self, reply: Json, asked: Asked) -> Iterator[Event]:
         """The reply as a stream."""
         begun = {**reply, "status": "in_progress", "output": [], "usage": None}
         for number, (kind, event) in enumerate(_events(reply, begun)):
             yield kind, {"type": kind, "sequence_number": number, **event}
 
-    def issued(self, reply: Json) -> dict[str, Json]:
-        """What later requests may be held against."""
-        return {str(each["call_id"]): each for each in reply["output"] if each.get("call_id")}
+    def issued(self, reply: Json, asked: Asked) -> dict[str, Json]:
+        """What later requests may be held against; and the conversation, unless it is not to be kept."""
+        calls = {str(each["call_id"]): each for each in reply["output"] if each.get("call_id")}
+        if asked.body.get("store") is False:
+            return calls
+        return {**calls, reply["id"]: {"items": [*items(asked), *reply["output"]]}}
 
     def error(self, message: str, status: int) -> Json:
         """The body of a refusal."""
-        return {"error": {"message": message, "type": "invalid_request_error", "param": None, "code": None}}
+        if message.startswith("Previous response"):
+            return openai_error(message, status, param="previous_response_id", code="previous_response_not_found")
+        return openai_error(message, status)
 
 
 def _call(tag: str, name: str, arguments: Any, asked: Asked) -> Json:

@@ -18,6 +18,14 @@ def asks_for_something(asked: Asked) -> str | None:
     return f"Missing required parameter: '{missing[0]}'." if missing else None
 
 
+def previous_is_kept(asked: Asked) -> str | None:
+    """A conversation goes on only from a response that was kept: one that is, and was not made with `store` false."""
+    previous = asked.body.get("previous_response_id")
+    if previous and "items" not in asked.issued.get(str(previous), {}):
+        return f"Previous response with id '{previous}' not found."
+    return None
+
+
 def functions_are_sound(asked: Asked) -> str | None:
     """Every function, declared or loaded by a search, has a plain name and a schema that can be shown."""
     return next((said for each in functions(asked) if (said := function_problem(each))), None)
@@ -88,6 +96,7 @@ def additions_are_the_developers(asked: Asked) -> str | None:
 
 RULES: tuple[Rule, ...] = (
     asks_for_something,
+    previous_is_kept,
     functions_are_sound,
     model_searches,
     deferral_needs_search,
@@ -100,9 +109,10 @@ RULES: tuple[Rule, ...] = (
 
 
 def items(asked: Asked) -> list[Json]:
-    """The input as items."""
-    given = asked.body.get("input")
-    return [{"role": "user", "content": given}] if isinstance(given, str) else objects(given)
+    """The input as items, after those of the response that it goes on from."""
+    given, kept = asked.body.get("input"), asked.issued.get(str(asked.body.get("previous_response_id")), {})
+    new = [{"role": "user", "content": given}] if isinstance(given, str) else objects(given)
+    return [*kept.get("items", ()), *new]
 
 
 def loaded(asked: Asked) -> list[Json]:
