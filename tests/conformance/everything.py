@@ -18,13 +18,13 @@ from typing import Any
 from pegboard.config.model import Config, ServerConfig, ServerSpec, StoreConfig, SurfaceConfig
 from pegboard.engine import Engine
 from pegboard.errors import PegboardError, RemoteError, ToolNotFound
-from pegboard.gateway.admission import Admission
 from pegboard.gateway.http import HttpGateway
 from pegboard.gateway.listen import bind, serve_http
 from pegboard.gateway.lobby import Lobby
 from pegboard.gateway.relay import ServerRelay
 from pegboard.testing import text_result
 from pegboard.types import CallContext, Caller, Json, Progress
+from pegboard.wire.admission import Admission
 from pegboard.wire.messages import INVALID_PARAMS
 from pegboard.wire.subscriptions import Kind
 

@@ -12,11 +12,11 @@ import pytest
 
 from pegboard.config.model import Config, ServerConfig, ServerSpec, StoreConfig, SurfaceConfig
 from pegboard.engine import Engine
-from pegboard.gateway.admission import Admission
 from pegboard.gateway.http import HttpGateway
 from pegboard.gateway.lobby import Lobby
 from pegboard.gateway.relay import ServerRelay
 from pegboard.types import Json, Progress
+from pegboard.wire.admission import Admission
 from tests.conformance.everything import BareDesk
 from tests.contract.wire_links import SdkLink, sdk_link, served
 from tests.servers import plain_command

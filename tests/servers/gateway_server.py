@@ -17,12 +17,12 @@ import sys
 from typing import Any
 
 from pegboard.errors import CallRefused, PegboardError, RemoteError
-from pegboard.gateway.admission import Admission
 from pegboard.gateway.identity import Origin
 from pegboard.gateway.lobby import Lobby
 from pegboard.gateway.stdio import serve_stdio, take_stdout
 from pegboard.testing import FakeDesk, Handler, text_result, tool_definition
 from pegboard.types import CallContext, Caller, Json, Progress
+from pegboard.wire.admission import Admission
 
 TOOLS = (
     "echo", "fail", "refuse", "boom", "count", "wait", "cancelled", "ask", "ask_twice", "sample", "grow", "load",

@@ -93,9 +93,9 @@ async def _on_stdio(config: Config, args: argparse.Namespace, stdout: int) -> No
 
 
 async def _on_http(config: Config, args: argparse.Namespace) -> None:
-    from pegboard.gateway.admission import LOCAL_NAMES, Admission, is_loopback
     from pegboard.gateway.http import HttpGateway
     from pegboard.gateway.listen import bind, serve_http
+    from pegboard.wire.admission import LOCAL_NAMES, Admission, is_loopback
 
     host, port = _address(args.http)
     tokens = _tokens(args.token_env)

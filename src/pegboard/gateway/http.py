@@ -1,7 +1,7 @@
 """Streamable HTTP as a bare ASGI application: `/mcp` in both eras, and `/healthz`.
 
 A POST of the stateless era is a connection of its own; a session of the handshake era is one from `initialize` until
-it is deleted or forgotten. Below: `admission` says who may speak, `exchange` writes responses. Above: `listen`.
+it is deleted or forgotten. Below: `wire.admission` says who may speak, `exchange` writes responses. Above: `listen`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from collections.abc import AsyncIterator
 
 import msgspec
 
-from pegboard.gateway.admission import Admission, Turned
 from pegboard.gateway.exchange import Exchange, Header, Message, Receive, Send, respond
 from pegboard.gateway.http_sessions import HttpSessions
 from pegboard.gateway.identity import HEADER_CONVERSATION, Origin
@@ -20,6 +19,7 @@ from pegboard.gateway.lobby import Lobby
 from pegboard.gateway.refusals import too_large
 from pegboard.gateway.session import Session
 from pegboard.types import Caller
+from pegboard.wire.admission import Admission, Turned
 from pegboard.wire.http_server import check_headers, status_of
 from pegboard.wire.messages import (
     INVALID_REQUEST,

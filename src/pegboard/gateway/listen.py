@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from pegboard.errors import MissingExtra, PegboardError
-from pegboard.gateway.admission import is_loopback
 from pegboard.gateway.signals import ending_on_signals
+from pegboard.wire.admission import is_loopback
 
 if TYPE_CHECKING:
     from pegboard.gateway.http import HttpGateway

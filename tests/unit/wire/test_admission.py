@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pegboard.gateway.admission import LOCAL_NAMES, Admission, Turned, is_loopback
+from pegboard.wire.admission import LOCAL_NAMES, Admission, Turned, is_loopback
 
 TOKENS = {"A": "a" * 20, "B": "ü" + "b" * 20}
 
