@@ -12,6 +12,7 @@ from pegboard.integrations.dialects.content import PICTURES, Given, Part, parts,
 from pegboard.integrations.dialects.plain import Call, dicts, plain
 from pegboard.integrations.dialects.schema import rooted, with_plain_keys
 from pegboard.integrations.dialects.uses import named
+from pegboard.surface.markers import longest
 from pegboard.types import Json
 
 ADDITIONS = "mid-conversation-tool-changes-2026-07-01"
@@ -46,7 +47,7 @@ def with_marker(tools: Sequence[Json], marker: Json | None = None) -> list[Json]
     bare = [{key: value for key, value in each.items() if key != "cache_control"} for each in tools]
     last = max((at for at, each in enumerate(bare) if not each.get("defer_loading")), default=None)
     if markers and last is not None:
-        bare[last]["cache_control"] = max(markers, key=_lasts)
+        bare[last]["cache_control"] = longest(markers)
     return bare
 
 
@@ -146,10 +147,3 @@ def _block(part: Part) -> Json:
     if part.media_type == "application/pdf":
         return {"type": "document", "source": {"type": "base64", "media_type": part.media_type, "data": part.data}}
     return {"type": "text", "text": said(part)}
-
-
-def _lasts(marker: Any) -> float:
-    """How long a marker keeps what it marks, in minutes."""
-    text = str(marker.get("ttl") or "5m") if isinstance(marker, dict) else "5m"
-    number = float(text[:-1]) if text[:-1].isdigit() else 5.0
-    return number * {"h": 60, "d": 1440}.get(text[-1], 1)

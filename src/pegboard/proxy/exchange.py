@@ -1,0 +1,132 @@
+"""One request whose tools are deferred: what is sent, round after round, and what the client gets of it.
+
+Above: `app`, which moves the bytes. Below: the editors of one wire. No I/O of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+
+from pegboard.proxy.events import Splitter
+from pegboard.proxy.seam import ReplyCut
+from pegboard.proxy.turn import Ask, ReplyEditor, RequestEditor
+from pegboard.types import Json
+
+MOST_BYTES = 64 * 1024 * 1024
+"""Of a reply that is not a stream."""
+
+
+class Edited:
+    """Implements `seam.Exchange`."""
+
+    def __init__(
+        self,
+        request: RequestEditor,
+        reply: ReplyEditor,
+        *,
+        streamed: bool,
+        answer: Callable[[Ask], Awaitable[str]],
+        keep: Callable[[], Awaitable[None]],
+        most_rounds: int,
+    ) -> None:
+        self.streamed = streamed
+        self.body = request.body([])
+        self._request = request
+        self._reply = reply
+        self._answer = answer
+        self._keep = keep
+        self._most_rounds = most_rounds
+        self._rounds: list[tuple[list[Json], list[Json]]] = []
+        self._splitter = Splitter()
+        self._whole = bytearray()
+        self._answered = False
+
+    def feed(self, data: bytes) -> bytes:
+        """What the client gets for these bytes."""
+        self._answered = True
+        if self.streamed:
+            return b"".join([self._reply.event(event) for event in self._splitter.feed(data)])
+        self._whole += data
+        if len(self._whole) > MOST_BYTES:
+            raise ReplyCut(f"a reply has more than {MOST_BYTES} bytes")
+        return b""
+
+    def finish(self) -> bytes:
+        """The rest, now that the reply has come to its end."""
+        if self.streamed:
+            rest = self._splitter.rest()
+            if not self._reply.is_over:
+                raise ReplyCut("the stream ended in the middle")
+            return b"" if self._another else rest
+        whole = bytes(self._whole)
+        self._whole.clear()
+        try:
+            reply: Any = msgspec.json.decode(whole)
+        except msgspec.DecodeError:
+            raise ReplyCut("the reply is not JSON") from None
+        if not isinstance(reply, dict):
+            return whole
+        shown = self._reply.whole(reply)
+        return b"" if self._another else msgspec.json.encode(shown)
+
+    async def again(self) -> bool:
+        """Whether another round follows: the model searched, or the API paused."""
+        if not self._another:
+            return False
+        if len(self._rounds) >= self._most_rounds:
+            raise ReplyCut(f"the model searched {self._most_rounds} times in one turn without doing anything else")
+        turn = self._reply.turn
+        if self._reply.goes_on:
+            said: list[Json] = turn.all_produced()
+            turn.begin_round()
+            self._rounds = [(said, [])]
+        else:
+            results = [self._request.result(ask, ask.problem or await self._answer(ask)) for ask in turn.asks]
+            self._rounds.append(turn.answered(results))
+        self._reply.begin_round()
+        self._splitter = Splitter()
+        self.body = self._request.body(self._rounds)
+        return True
+
+    def failed(self, status: int, body: bytes) -> bytes:
+        """The end of a stream whose later round was refused."""
+        return self._reply.error(status, body)
+
+    async def close(self) -> None:
+        """Keeps what later requests need, if there was a reply at all."""
+        if self._answered:
+            await self._keep()
+
+    @property
+    def _another(self) -> bool:
+        return self._reply.goes_on or (self._reply.is_over and self._reply.waits)
+
+
+class Counted:
+    """`count_tokens`: the request is changed as the real one would be, the answer is as it is."""
+
+    def __init__(self, request: RequestEditor) -> None:
+        self.streamed = False
+        self.body = request.body([])
+
+    def feed(self, data: bytes) -> bytes:
+        """As it is."""
+        return data
+
+    def finish(self) -> bytes:
+        """Nothing more."""
+        return b""
+
+    async def again(self) -> bool:
+        """Never."""
+        return False
+
+    def failed(self, status: int, body: bytes) -> bytes:
+        """Cannot be: there is no later round."""
+        return b""
+
+    async def close(self) -> None:
+        """Nothing is kept."""

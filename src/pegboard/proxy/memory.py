@@ -1,0 +1,116 @@
+"""What the proxy remembers of a conversation: how it was begun, and what the client was never shown of it.
+
+Above: `planner` keeps it, the editors fill it, `weave` puts it back. Below: nothing. Pure.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, Literal
+
+import msgspec
+
+from pegboard.types import Json
+
+MOST_INSERTS = 400
+MOST_CALLS = 4_000
+
+Executor = Literal["native", "bridge"]
+
+
+class Insert(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """Blocks of a reply that the client was not shown, and where they stood."""
+
+    after: str = ""
+    """The mark of the visible block before them; empty at the beginning of a reply."""
+    before: str = ""
+    """The mark of the visible block after them; empty at the end."""
+    prior: str = ""
+    """The mark of what the reply answered."""
+    blocks: list[Json] = []
+    results: list[Json] | None = None
+    """Answers that ended this part of the reply; None when the reply went on in the same turn."""
+    later: list[Json] = []
+    """Answers that belong to the client's next turn."""
+    asked: list[Json] = []
+    """What is still to be answered for `later`."""
+    head: int = 0
+    """On wires where a reply has one text: how much of it stood before."""
+
+
+class Remembered(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """One conversation whose tools are deferred."""
+
+    executor: Executor
+    begun: str = ""
+    """The mark of the tools it was begun with."""
+    search: str = ""
+    """What the tool that searches is called in it."""
+    call: str = ""
+    """What the tool that calls is called in it; empty where none is needed."""
+    listing: str = ""
+    """What the model was told of deferred tools at the beginning; it does not change under its eyes."""
+    kept: list[str] = []
+    """Tools that stay although their names would not say so."""
+    bridged: dict[str, bool] = {}
+    """Calls that the model made with `call`, and whether it said the arguments first."""
+    inserts: list[Insert] = []
+    definitions: dict[str, Json] = {}
+    """Deferred tools that the conversation refers to."""
+    responses: dict[str, str] = {}
+    """Replies by the id the client knows, and the id the API knows the end of them by."""
+    pending: dict[str, list[Json]] = {}
+    """Calls of a stored reply that the client does not know of, by the id it knows the reply by."""
+
+    def add(self, inserts: list[Insert]) -> None:
+        """Remembers these too; of very many the oldest go."""
+        self.inserts = [*self.inserts, *inserts][-MOST_INSERTS:]
+
+    def bridge(self, call: str, *, arguments_first: bool) -> None:
+        """Remembers that this call was made through the bridge."""
+        self.bridged[call] = arguments_first
+        while len(self.bridged) > MOST_CALLS:
+            del self.bridged[next(iter(self.bridged))]
+
+
+def digest(*parts: Any) -> str:
+    """A short mark of these texts."""
+    whole = hashlib.blake2b(digest_size=12)
+    for part in parts:
+        raw = str(part).encode("utf-8", "surrogatepass")
+        whole.update(b"%d:" % len(raw) + raw)
+    return whole.hexdigest()
+
+
+def mark(block: Any) -> str:
+    """What a block of a reply is known by when it comes back: ids and signatures where it has them, else its text."""
+    if not isinstance(block, dict):
+        return ""
+    if known := block.get("call_id") or (
+        block.get("id") if block.get("type") in ("tool_use", "server_tool_use") else ""
+    ):
+        return f"id:{known}"
+    if known := block.get("tool_use_id") or block.get("tool_call_id"):
+        return f"for:{known}"
+    if known := block.get("signature") or block.get("encrypted_content"):
+        return f"sig:{digest(known)}"
+    if block.get("type") == "redacted_thinking":
+        return f"sig:{digest(block.get('data'))}"
+    return f"text:{digest(text_of(block).strip())}"
+
+
+def is_sure(known: str) -> bool:
+    """Whether a mark can be in one place only."""
+    return known.startswith(("id:", "sig:"))
+
+
+def text_of(value: Any) -> str:
+    """All text in a block, a message or its content."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list):
+        return "".join(map(text_of, value))
+    if isinstance(value, dict):
+        own = value.get("text") or value.get("thinking") or value.get("refusal")
+        return own if isinstance(own, str) else text_of(value.get("content") or value.get("parts") or "")
+    return ""

@@ -1,0 +1,167 @@
+"""One reply as the client sees it, over all its rounds: what was shown, what was hidden, and where that stood.
+
+Above: the editors of replies, `exchange`. Below: `memory`. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+import msgspec
+
+from pegboard.proxy.declared import Declared
+from pegboard.proxy.events import Event
+from pegboard.proxy.memory import Insert, Remembered, mark
+from pegboard.types import Json
+
+
+class Ask(msgspec.Struct, frozen=True):
+    """A call that the proxy answers itself."""
+
+    id: str
+    input: Json
+    block: Json
+    """The call as the model made it."""
+    problem: str = ""
+    """Why it cannot be passed on, for a call that is no search."""
+
+
+class Turn:
+    """Keeps account of one reply."""
+
+    def __init__(self, memory: Remembered, prior: str, known: Mapping[str, Declared]) -> None:
+        self.memory = memory
+        self.known = known
+        """All tools of the request, by name."""
+        self.shows_calls = False
+        """Whether the client was shown a call that it has to run."""
+        self.produced: list[Json] = []
+        """The visible blocks of this round, as the model produced them."""
+        self.asks: list[Ask] = []
+        """What this round asks of the proxy."""
+        self.text_length = 0
+        """Of all visible text so far."""
+        self._prior = prior
+        self._last = ""
+        self._waiting: list[Insert] = []
+        self._inserts: list[Insert] = []
+        self._of_round: list[Insert] = []
+        self._everything: list[Json] = []
+
+    @property
+    def is_for_us(self) -> bool:
+        """Whether the model waits for nobody but the proxy."""
+        return bool(self.asks) and not self.shows_calls
+
+    def show(self, block: Json, *, shown: Json | None = None, calls: bool = False) -> None:
+        """A block that the client has been shown, as the model produced it."""
+        known = mark(shown or block)
+        for insert in self._waiting:
+            insert.before = known
+        self._waiting = []
+        self._last = known
+        self.produced.append(block)
+        self._everything.append(block)
+        self.shows_calls = self.shows_calls or calls
+
+    def hide(self, block: Json, ask: Ask | None = None) -> None:
+        """A block that the client has not been shown."""
+        self._everything.append(block)
+        if ask is not None:
+            self.asks.append(ask)
+        if self._waiting and ask is None and not self._waiting[-1].asked:
+            self._waiting[-1].blocks.append(block)
+            return
+        insert = Insert(after=self._last, prior=self._prior, blocks=[block], head=self.text_length)
+        if ask is not None:
+            insert.asked = [{"id": ask.id, "input": ask.input, "problem": ask.problem}]
+        self._waiting.append(insert)
+        self._inserts.append(insert)
+        self._of_round.append(insert)
+
+    def answered(self, results: list[Json]) -> tuple[list[Json], list[Json]]:
+        """The round was for us: its calls are put together at its end. Gives what the model said, and what it got."""
+        calls = [ask.block for ask in self.asks]
+        gone = [each for each in self._of_round if each.asked]
+        self._inserts = [each for each in self._inserts if each not in gone]
+        self._waiting = [each for each in self._waiting if each not in gone]
+        insert = Insert(after=self._last, prior=self._prior, blocks=calls, results=results, head=self.text_length)
+        self._inserts.append(insert)
+        self._waiting.append(insert)
+        said = [*self.produced, *calls]
+        self.begin_round()
+        return said, results
+
+    def all_produced(self) -> list[Json]:
+        """Every block of the reply so far, shown or not, in order."""
+        return list(self._everything)
+
+    def begin_round(self) -> None:
+        """Another round of the same reply begins."""
+        self.produced, self.asks, self._of_round = [], [], []
+
+    def commit(self) -> None:
+        """The reply is over: what was hidden is remembered, before the client can say anything more."""
+        inserts, self._inserts = self._inserts, []
+        self.memory.add(inserts)
+
+
+class ReplyEditor(Protocol):
+    """Edits the replies of one wire, for one turn."""
+
+    turn: Turn
+    is_over: bool
+    """Whether the round has come to its end."""
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether the API itself wants the turn to be sent again."""
+        ...
+
+    @property
+    def waits(self) -> bool:
+        """Whether the model waits for answers of the proxy's, and for nothing else."""
+        ...
+
+    def event(self, event: Event) -> bytes:
+        """What the client gets for this event of a stream."""
+        ...
+
+    def whole(self, reply: Json) -> Json:
+        """A reply that is not a stream: what the client gets, if this was the last round."""
+        ...
+
+    def begin_round(self) -> None:
+        """Another round begins."""
+        ...
+
+    def error(self, status: int, body: bytes) -> bytes:
+        """The end of a stream after a later round was refused."""
+        ...
+
+
+class RequestEditor(Protocol):
+    """Edits the requests of one wire."""
+
+    def body(self, rounds: list[tuple[list[Json], list[Json]]]) -> bytes:
+        """The request as it is sent, after these inner rounds: what the model said in each, and what it got."""
+        ...
+
+    def result(self, ask: Ask, text: str) -> Json:
+        """The answer to a call."""
+        ...
+
+
+def summed(totals: Json, more: Json) -> Json:
+    """Usage of rounds, added up: numbers add, tables are gone into, and of the rest the latest counts."""
+    out = dict(totals)
+    for key, value in more.items():
+        before = out.get(key)
+        if isinstance(value, dict):
+            out[key] = summed(before if isinstance(before, dict) else {}, value)
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            out[key] = value + (before if isinstance(before, int | float) else 0)
+        elif value is not None or key not in out:
+            out[key] = value
+    return out
