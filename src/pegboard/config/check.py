@@ -49,6 +49,7 @@ Report = Callable[[KeyPath, str], None]
 Leaf = tuple[KeyPath, Any]
 
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_UPSTREAM_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/?#\s]+")
 
 
@@ -132,6 +133,8 @@ def _text_map(value: Any, path: KeyPath, report: Report) -> Iterator[Leaf]:
         return
     for key, item in value.items():
         wrong = _wrong_name(str(path[-1]), key) or _wrong_text(item, ())
+        if not wrong and path == ("proxy", "upstreams"):
+            wrong = wrong_upstream(item)
         if wrong:
             report((*path, key), wrong)
         else:
@@ -211,8 +214,30 @@ _RULES: dict[KeyPath, Callable[[str], str]] = {
 def _wrong_name(table: str, key: str) -> str:
     if table == "env" and (not key or "=" in key or "\0" in key):
         return "not a name an environment variable can have"
+    if table == "upstreams" and not _UPSTREAM_NAME.fullmatch(key):
+        return "not a name that can stand in an address: letters, digits, `.`, `_` and `-`, a letter or digit first"
     if table == "headers" and not _HEADER_NAME.fullmatch(key):
         return "not a name an HTTP header can have"
+    return ""
+
+
+def wrong_upstream(address: str) -> str:
+    """What is wrong with an address that requests with API keys are sent to; empty when nothing is."""
+    if not _ADDRESS.match(address):
+        return f"expected an address such as https://api.example.org, got {quoted(address)}"
+    from urllib.parse import urlsplit
+
+    from pegboard.wire.admission import is_loopback
+
+    try:
+        parts = urlsplit(address)
+        host, _ = parts.hostname or "", parts.port
+    except ValueError:
+        return f"not an address: {quoted(address)}"
+    if parts.query or parts.fragment or parts.username is not None:
+        return "an address here has no user, no query and no fragment; keys stay with the agent"
+    if parts.scheme != "https" and not (parts.scheme == "http" and is_loopback(host)):
+        return "must begin with https:// unless it is on this machine: your API keys are sent there"
     return ""
 
 

@@ -40,6 +40,8 @@ from pegboard.errors import ConfigError
 FILES_VARIABLE = "PEGBOARD_CONFIG"
 AGENT_FOLDERS = (".claude/skills", ".agents/skills")
 """Where agents keep skills, in the home folder and in a project."""
+PERSONAL = ("proxy",)
+"""Tables that a project's file cannot have."""
 
 
 class Examination(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,7 +101,8 @@ def examine(
     folder = Path(cwd or _working_folder()).absolute()
     findings = Findings()
     stack = Stack()
-    layers = _file_layers(_chosen(files, environ, folder), environ, findings, stack)
+    chosen, project = _chosen(files, environ, folder)
+    layers = _file_layers(chosen, project, environ, findings, stack)
     names = tuple(stack.mentions)
     for layer in (*variable_layers(environ, names, folder, findings), *override_layers(overrides, folder, findings)):
         _lay(layer, stack, findings)
@@ -126,26 +129,41 @@ def _working_folder() -> Path:
         return Path(os.sep)
 
 
-def _chosen(files: Sequence[Path], environ: Mapping[str, str], cwd: Path) -> list[Path]:
-    """The files to read, weakest first; those that are named must exist, the others may."""
+def _chosen(files: Sequence[Path], environ: Mapping[str, str], cwd: Path) -> tuple[list[Path], Path | None]:
+    """The files to read, weakest first, and which of them nobody asked for: it lies in the project.
+
+    Those that are named must exist, the others may.
+    """
     named = [str(file) for file in files] or [
         name for name in environ.get(FILES_VARIABLE, "").split(os.pathsep) if name
     ]
     if named:
-        return [cwd / expand_home(name, environ) for name in named]
+        return [cwd / expand_home(name, environ) for name in named], None
     user, project = user_file(environ), project_file(cwd)
     found = [user] if os.path.lexists(user) else []
-    return [*found, project] if project and project not in found else found
+    return ([*found, project], project) if project and project not in found else (found, None)
 
 
-def _file_layers(paths: Iterable[Path], environ: Mapping[str, str], findings: Findings, stack: Stack) -> list[Layer]:
+def _file_layers(
+    paths: Iterable[Path], project: Path | None, environ: Mapping[str, str], findings: Findings, stack: Stack
+) -> list[Layer]:
     layers = []
     for path in paths:
         layer = read_layer(path, environ, findings)
         if layer is not None:
+            if path == project:
+                _refuse_personal(layer, environ, findings)
             _lay(layer, stack, findings)
             layers.append(layer)
     return layers
+
+
+def _refuse_personal(layer: Layer, environ: Mapping[str, str], findings: Findings) -> None:
+    """What a repository that someone cloned must not decide: where requests go that carry the user's API keys."""
+    for name in [name for name in layer.tables if name in PERSONAL]:
+        own = user_file(environ)
+        findings.warn(layer, (name,), f"ignored: only your own file may say this, {own}, or one named by --config")
+        layer.tables = {key: table for key, table in layer.tables.items() if key != name}
 
 
 def _lay(layer: Layer, stack: Stack, findings: Findings) -> None:
@@ -184,7 +202,10 @@ def _section(stack: Stack, name: str, environ: Mapping[str, str]) -> dict[str, A
             value = tuple(anchored(text, folder, environ) for text in value)
         elif key in {"cache_dir", "state_dir"}:
             value = anchored(value, folder, environ)
-        fields[key] = value
+        if len(path) > 1:
+            fields.setdefault(key, {})[str(path[1])] = value
+        else:
+            fields[key] = value
     return fields
 
 

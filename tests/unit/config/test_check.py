@@ -74,7 +74,8 @@ def test_globs_with_an_open_bracket_are_refused(place, pattern):
         ("[gatway]", "1: gatway: unknown key; did you mean gateway?"),
         (
             "[xyzzy]",
-            "1: xyzzy: unknown key; there are tools, search, surface, calls, record, skills, gateway, proxy, store, servers",
+            "1: xyzzy: unknown key; there are tools, search, surface, calls, record, skills, gateway, proxy, store, "
+            "servers",
         ),
         ("servers = 3", "1: servers: expected tables such as [servers.github], got a whole number"),
         ("servers = []", "1: servers: expected tables such as [servers.github], got a list"),
@@ -164,6 +165,45 @@ def test_every_field_of_every_table_can_be_said_wrongly_and_is_then_told(place):
     text = "".join(
         f"[{name}]\n" + "".join(f"{key} = 1979-05-27\n" for key in fields_of(table)) for name, table in tables.items()
     )
-    place.write(text)
+    place.write_user(text)
     told = [problem.key for problem in place.examine().problems]
     assert told == [f"{name}.{key}" for name, key in wrong]
+
+
+@pytest.mark.parametrize(
+    ("name", "address", "told"),
+    [
+        (
+            "a",
+            "http://llm.example",
+            "must begin with https:// unless it is on this machine: your API keys are sent there",
+        ),
+        (
+            "a",
+            "http://10.0.0.1:80",
+            "must begin with https:// unless it is on this machine: your API keys are sent there",
+        ),
+        ("a", "ftp://127.0.0.1", "must begin with https:// unless it is on this machine: your API keys are sent there"),
+        ("a", "llm.example", 'expected an address such as https://api.example.org, got "llm.example"'),
+        ("a", "https://x:port/", 'not an address: "https://x:port/"'),
+        ("a", "https://me:key@x", "an address here has no user, no query and no fragment; keys stay with the agent"),
+        ("a", "https://x?key=1", "an address here has no user, no query and no fragment; keys stay with the agent"),
+        (
+            "a b",
+            "https://x",
+            "not a name that can stand in an address: letters, digits, `.`, `_` and `-`, a letter or digit first",
+        ),
+    ],
+)
+def test_an_upstream_that_keys_should_not_go_to_is_told_with_its_line(place, name, address, told):
+    named = place.write(f'[proxy.upstreams]\nfine = "https://x"\n"{name}" = "{address}"\n', "own.toml")
+    key = name if name == "a" else f'"{name}"'
+    assert place.problems(files=[named]) == [f"own.toml:3: proxy.upstreams.{key}: {told}"]
+
+
+@pytest.mark.parametrize(
+    "address", ["http://127.0.0.1:11434", "http://localhost/v1", "http://[::1]:1", "https://x/api"]
+)
+def test_an_upstream_on_this_machine_or_behind_https_is_fine(place, address):
+    named = place.write(f'[proxy.upstreams]\na = "{address}"\n', "own.toml")
+    assert place.load(files=[named]).proxy.upstreams == {"a": address}
