@@ -90,27 +90,29 @@ def _plain(value: Any) -> Any:
 
 def table_lines(path: tuple[str, ...], values: Mapping[str, Any]) -> Iterator[str]:
     """The lines of one table: its own values first, because a sub-table ends them."""
-    yield f"[{'.'.join(map(_key, path))}]"
+    yield f"[{'.'.join(map(key_text, path))}]"
     for name, value in values.items():
         if not isinstance(value, dict):
-            yield f"{_key(name)} = {_value(value)}"
+            yield f"{key_text(name)} = {value_text(value)}"
     for name, value in values.items():
         if isinstance(value, dict):
             yield ""
             yield from table_lines((*path, name), value)
 
 
-def _key(name: str) -> str:
+def key_text(name: str) -> str:
+    """A key as TOML writes it."""
     return name if _BARE_KEY.fullmatch(name) else _string(name)
 
 
-def _value(value: Any) -> str:
+def value_text(value: Any) -> str:
+    """A plain value as TOML writes it."""
     if isinstance(value, str):
         return _string(value)
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, list):
-        return f"[{', '.join(map(_value, value))}]"
+        return f"[{', '.join(map(value_text, value))}]"
     return repr(value)
 
 

@@ -7,41 +7,18 @@ are replaced whole.
 
 from __future__ import annotations
 
-import fcntl
 import functools
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol
 
 import msgspec
 
-from pegboard.config.installers.journal import (
-    ConfigChange,
-    Install,
-    Journal,
-    decode,
-    digest,
-    digest_of,
-    encode,
-)
+from pegboard.config.installers.journal import ConfigChange, Install, Journal, digest, digest_of
 from pegboard.config.installers.plan import SitePlan
 from pegboard.config.installers.undo import parse, servers_at, take_back, without_servers
-from pegboard.errors import ConfigError, PegboardError
-from pegboard.store.files import DiskFiles
+from pegboard.store.changed_files import ChangedFiles, missing_folders, naming, text_of
 
 _SERVERS = ("servers",)
-_AGAIN = "Run the command again."
-
-
-class Files(Protocol):
-    """Reads whole files and replaces them whole."""
-
-    def read(self, path: Path) -> bytes: ...
-
-    def write(self, path: Path, content: bytes) -> None: ...
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,27 +42,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """Where the file as it was is kept, when it was not restored to the byte."""
 
 
-class Installs:
+class Installs(ChangedFiles):
     """The installs of one state folder."""
-
-    def __init__(self, state_dir: Path, files: Files | None = None) -> None:
-        self._files = files or DiskFiles()
-        self._path = state_dir / "installs.json"
-        self._backups = state_dir / "install-backups"
-
-    def journal(self) -> Journal:
-        """All that is remembered."""
-        raw = self.read(self._path)
-        return Journal() if raw is None else decode(raw, str(self._path))
-
-    def read(self, path: Path) -> bytes | None:
-        """The content of a file; None when there is none."""
-        try:
-            return self._files.read(path)
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise PegboardError(f"{path} cannot be read: {error.strerror or error}.") from None
 
     def apply(self, plan: SitePlan, config_file: Path, config_before: str | None) -> Path | None:
         """Writes one plan; says where the backup is."""
@@ -95,12 +53,12 @@ class Installs:
             config_raw = None if config_before is None else config_before.encode()
             self._refuse_changed(file, raw)
             self._refuse_changed(config_file, config_raw)
-            backup = self._back_up(plan, raw)
+            backup = self._back_up(plan.site.client.id, raw)
             # A record that a kill left behind stays: it answers for what it had added to the pegboard.toml.
             journal = self.journal()
             config = _config_change(plan, config_file, config_raw, journal)
             install = _install(plan, raw, backup, config)
-            self._write(self._path, encode(journal.with_install(install)))
+            self._keep(journal.with_install(install))
             if plan.imported.servers:
                 self._write(config_file, plan.imported.text.encode())
             self._refuse_changed(file, raw)
@@ -120,7 +78,7 @@ class Installs:
                 outcome = msgspec.structs.replace(
                     outcome, taken_out=taken, left_in=left, config=Path(install.config.file)
                 )
-            self._write(self._path, encode(journal))
+            self._keep(journal)
             if outcome.backup is None:
                 self._forget_backup(install, journal)
             return outcome
@@ -135,15 +93,15 @@ class Installs:
             return outcome(action="untouched", servers=moved)
         if raw is None:
             return outcome(action="gone", backup=self._kept_backup(install))
-        before = self._backup_of(install)
+        before = self._backup_of(install, f"Take the entry {install.change.name!r} out of {file} by hand.")
         if found == install.after:
             if before is None:
                 self._remove(file, install.folders)
                 return outcome(action="removed")
             self._write(file, before)
             return outcome(action="restored", servers=moved)
-        with _named(file):
-            undone = take_back(_text(file, raw), None if before is None else before.decode(), install.change)
+        with naming(file):
+            undone = take_back(text_of(file, raw), None if before is None else before.decode(), install.change)
         if undone.is_empty:
             self._remove(file, install.folders)
             return outcome(action="removed")
@@ -160,8 +118,8 @@ class Installs:
         raw = self.read(file)
         if raw is None or not config.added:
             return (), {}, journal
-        text = _text(file, raw)
-        with _named(file):
+        text = text_of(file, raw)
+        with naming(file):
             tables = servers_at(parse(text, "toml"), _SERVERS)
         left: dict[str, str] = {}
         for key, written in config.added.items():
@@ -178,7 +136,7 @@ class Installs:
         taken = tuple(key for key in config.added if key in tables and key not in left)
         if taken:
             self._refuse_changed(file, raw)
-            with _named(file):
+            with naming(file):
                 content = _config_without(raw, text, config, taken, bool(left))
             self._write_config(file, content, config, journal)
         return taken, left, journal
@@ -189,90 +147,6 @@ class Installs:
             self._remove(file, ())
         else:
             self._write(file, content)
-
-    def _back_up(self, plan: SitePlan, raw: bytes | None) -> str | None:
-        if raw is None:
-            return None
-        name = f"{plan.site.client.id}-{digest(raw)[:16]}.bak"
-        self._write(self._backups / name, raw)
-        return name
-
-    def _backup_of(self, install: Install) -> bytes | None:
-        if install.backup is None:
-            return None
-        path = self._backups / install.backup
-        raw = self.read(path)
-        if raw is None or digest(raw) != install.before:
-            raise PegboardError(
-                f"The backup {path} is {'missing' if raw is None else 'not what was written'}.",
-                hint=f"Take the entry {install.change.name!r} out of {install.file} by hand.",
-            )
-        return raw
-
-    def _kept_backup(self, install: Install) -> Path | None:
-        return None if install.backup is None else self._backups / install.backup
-
-    def _forget_backup(self, install: Install, journal: Journal) -> None:
-        if install.backup and not any(each.backup == install.backup for each in journal.installs):
-            with suppress(OSError):
-                (self._backups / install.backup).unlink()
-
-    def _refuse_changed(self, file: Path, expected: bytes | None) -> None:
-        """Nobody's change is lost: what is not as it was when the plan was made is not replaced."""
-        if self.read(file) != expected:
-            raise PegboardError(f"{file} was changed in the meantime; it was left as it is.", hint=_AGAIN)
-
-    def _write(self, path: Path, content: bytes) -> None:
-        try:
-            self._files.write(path, content)
-        except OSError as error:
-            raise PegboardError(f"{path} cannot be written: {error.strerror or error}.", hint=_AGAIN) from None
-
-    def _remove(self, file: Path, folders: tuple[str, ...]) -> None:
-        try:
-            Path(os.path.realpath(file)).unlink()
-        except OSError as error:
-            raise PegboardError(f"{file} cannot be removed: {error.strerror or error}.") from None
-        for folder in folders:
-            with suppress(OSError):  # someone else keeps something there by now
-                Path(folder).rmdir()
-
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """One install at a time: they share the journal and the pegboard.toml."""
-        path = self._path.with_suffix(".lock")
-        try:
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        except OSError as error:
-            raise PegboardError(f"{path} cannot be written: {error.strerror or error}.") from None
-        try:
-            _lock(descriptor)
-            yield
-        finally:
-            os.close(descriptor)
-
-
-def _lock(descriptor: int) -> None:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise PegboardError("Another `pegboard install` is at work.", hint=_AGAIN) from None
-
-
-@contextmanager
-def _named(file: Path) -> Iterator[None]:
-    """Says which file it is that cannot be understood; once it is mended, the same command goes on."""
-    try:
-        yield
-    except ConfigError as error:
-        raise ConfigError(f"{file}: {error.message}", hint=f"{error.hint} Then run the command again.") from None
-
-
-def missing_folders(file: Path) -> tuple[str, ...]:
-    """The folders that will have to be made for a file, innermost first."""
-    target = Path(os.path.realpath(file))
-    return tuple(str(folder) for folder in target.parents if not os.path.lexists(folder))
 
 
 def _install(plan: SitePlan, raw: bytes | None, backup: str | None, config: ConfigChange | None) -> Install:
@@ -330,10 +204,3 @@ def _inherited(journal: Journal, heir: Install, key: str, written: str) -> Journ
     return msgspec.structs.replace(
         journal, installs=tuple(richer if each is heir else each for each in journal.installs)
     )
-
-
-def _text(file: Path, raw: bytes) -> str:
-    try:
-        return raw.decode()
-    except UnicodeDecodeError:
-        raise PegboardError(f"{file} is not UTF-8 text.", hint="Save it as UTF-8 first.") from None

@@ -72,11 +72,7 @@ def test_globs_with_an_open_bracket_are_refused(place, pattern):
     ("text", "told"),
     [
         ("[gatway]", "1: gatway: unknown key; did you mean gateway?"),
-        (
-            "[xyzzy]",
-            "1: xyzzy: unknown key; there are tools, search, surface, calls, record, skills, gateway, proxy, store, "
-            "servers",
-        ),
+        ("[xyzzy]", f"1: xyzzy: unknown key; there are {', '.join((*SECTIONS, 'servers'))}"),
         ("servers = 3", "1: servers: expected tables such as [servers.github], got a whole number"),
         ("servers = []", "1: servers: expected tables such as [servers.github], got a list"),
         ("[[servers]]", "1: servers: expected tables such as [servers.github], got a list"),

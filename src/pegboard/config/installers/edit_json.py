@@ -96,6 +96,11 @@ def with_entry(text: str, path: Path, name: str, value: Any) -> str:
     raise ConfigError("It should hold a table of settings.", hint="Mend the file first.")
 
 
+def with_value(text: str, path: Path, name: str, value: Any) -> str:
+    """As `with_entry`: in JSON a value is written as a table is."""
+    return with_entry(text, path, name, value)
+
+
 def put_back(text: str, path: Path, names: Collection[str], before: str) -> str:
     """`text` with these members as `before` has them, each behind the one that it stood behind."""
     source = _table_at(before, path)
@@ -230,7 +235,7 @@ def _table_at(text: str, path: Path) -> _Table | None:
         at = found[-1] + 2
         if tokens[at][0] != "{":
             place = ".".join(path[: depth + 1])
-            raise ConfigError(f"`{place}` should be a table of servers, and is not.", hint="Mend the file first.")
+            raise ConfigError(f"`{place}` should be a table, and is not.", hint="Mend the file first.")
     return _read_table(tokens, at)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from pegboard.config.locate import PIECES
-from pegboard.config.write import parse_toml, table_lines
+from pegboard.config.write import key_text, parse_toml, table_lines, value_text
 
 Path = tuple[str, ...]
 
@@ -47,6 +47,24 @@ def with_entry(text: str, path: Path, name: str, value: Any) -> str:
     return _appended(without(text, path, (name,)), _newline(text).join([*table_lines((*path, name), value), ""]))
 
 
+def with_value(text: str, path: Path, name: str, value: Any) -> str:
+    """`text` in which this key has a plain value: where it stands, else at the end of its table, else in a new one."""
+    statements = list(_statements(text))
+    for statement in reversed(statements):
+        if statement.path == (*path, name) and not statement.is_header:
+            start, end = _value_span(text, statement)
+            return text[:start] + value_text(value) + text[end:]
+    newline = _newline(text)
+    line = f"{key_text(name)} = {value_text(value)}{newline}"
+    if not path:
+        return _at_root(text, statements, line, newline)
+    section = _section_end(statements, path)
+    if section is None:
+        return _appended(text, newline.join([*table_lines(path, {name: value}), ""]))
+    gap = "" if text[:section].endswith("\n") else newline
+    return text[:section] + gap + line + text[section:]
+
+
 def put_back(text: str, path: Path, names: Collection[str], before: str) -> str:
     """`text` followed by these tables as `before` has them; the order of tables means nothing in TOML."""
     values: Any = parse(before)
@@ -61,6 +79,42 @@ def put_back(text: str, path: Path, names: Collection[str], before: str) -> str:
             # Pairs in a section of others mean nothing elsewhere, so the same is said as a table.
             text = _appended(text, _newline(text).join([*table_lines((*path, name), values[name]), ""]))
     return text
+
+
+def _at_root(text: str, statements: list[_Statement], line: str, newline: str) -> str:
+    """Behind the last pair that is in no table; without one before the first table and the comments on it."""
+    headers = [number for number, statement in enumerate(statements) if statement.is_header]
+    first = headers[0] if headers else len(statements)
+    floor = 1 if text.startswith(_MARK) else 0
+    if first:
+        at = statements[first - 1].end
+    elif headers:
+        at = _with_comments(text, floor, statements[0].start)
+        line += newline
+    else:
+        at = len(text)
+    gap = "" if at == floor or text[:at].endswith("\n") else newline
+    return text[:at] + gap + line + text[at:]
+
+
+def _section_end(statements: list[_Statement], path: Path) -> int | None:
+    """Where the pairs of the table with this header end; None when there is no such header."""
+    end = None
+    in_section = False
+    for statement in statements:
+        if statement.is_header:
+            in_section = statement.path == path
+        if in_section:
+            end = statement.end
+    return end
+
+
+def _value_span(text: str, statement: _Statement) -> tuple[int, int]:
+    """Where the value of a pair begins and ends, without the comment behind it."""
+    pieces = [match for match in PIECES.finditer(text, statement.start, statement.end) if match[0] != "\n"]
+    equals = next(number for number, match in enumerate(pieces) if match[0] == "=")
+    value = [match for match in pieces[equals + 1 :] if not match[0].startswith("#")]
+    return value[0].start(), value[-1].end()
 
 
 def _has_header(text: str, start: int, end: int) -> bool:

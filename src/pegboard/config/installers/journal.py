@@ -12,6 +12,8 @@ from typing import Any
 
 import msgspec
 
+from pegboard.config.installers.documents import Format
+from pegboard.config.installers.settings import Setting
 from pegboard.config.installers.undo import Change
 from pegboard.errors import ConfigError
 
@@ -54,11 +56,32 @@ class Install(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     config: ConfigChange | None = None
 
 
+class Redirect(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Values that were set in one file, so that an agent's requests go through the proxy."""
+
+    agent: str
+    file: str
+    at: str
+    """When, in ISO 8601."""
+    format: Format
+    settings: tuple[Setting, ...]
+    upstreams: tuple[str, ...] = ()
+    """The upstreams that an agent's file now speaks of; empty for a pegboard.toml, which says where they are."""
+    is_config: bool = False
+    """The file is a pegboard.toml, and the values are addresses of upstreams."""
+    before: str | None = None
+    """Hash of the file before; None when there was none."""
+    after: str
+    backup: str | None = None
+    folders: tuple[str, ...] = ()
+
+
 class Journal(msgspec.Struct, frozen=True, kw_only=True):
-    """All installs that have not been taken back."""
+    """All installs, of the gateway and of the proxy, that have not been taken back."""
 
     version: int = VERSION
     installs: tuple[Install, ...] = ()
+    redirects: tuple[Redirect, ...] = ()
 
     def of(self, client: str, scope: str = "", file: str = "") -> tuple[Install, ...]:
         """Those of one client, newest first."""
@@ -76,6 +99,18 @@ class Journal(msgspec.Struct, frozen=True, kw_only=True):
     def with_install(self, install: Install) -> Journal:
         """The journal with this record as the newest."""
         return msgspec.structs.replace(self, installs=(*self.installs, install))
+
+    def redirects_of(self, agent: str) -> tuple[Redirect, ...]:
+        """Those of one agent, newest first."""
+        return tuple(redirect for redirect in reversed(self.redirects) if redirect.agent == agent)
+
+    def with_redirects(self, *redirects: Redirect) -> Journal:
+        """The journal with these records as the newest."""
+        return msgspec.structs.replace(self, redirects=(*self.redirects, *redirects))
+
+    def without_redirect(self, gone: Redirect) -> Journal:
+        """The journal without this record."""
+        return msgspec.structs.replace(self, redirects=tuple(each for each in self.redirects if each != gone))
 
 
 def decode(raw: bytes, where: str) -> Journal:
