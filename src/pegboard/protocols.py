@@ -75,7 +75,7 @@ class Store(Protocol):
         ...
 
     async def forget_before(self, at: float) -> int:
-        """Drops records that are older and activations that have expired; how many that were."""
+        """Drops records that are older and what conversations have kept and has expired; how many that were."""
         ...
 
     async def keep_activation(self, conversation: str, state: bytes, expires_at: float) -> None:
@@ -84,6 +84,14 @@ class Store(Protocol):
 
     async def activation(self, conversation: str) -> bytes | None:
         """What was kept for a conversation; None when nothing was, or it has expired."""
+        ...
+
+    async def keep_proxied(self, conversation: str, state: bytes, expires_at: float) -> None:
+        """Keeps what the proxy remembers of a conversation, until then."""
+        ...
+
+    async def proxied(self, conversation: str) -> bytes | None:
+        """What the proxy remembered of a conversation; None when nothing, or it has expired."""
         ...
 
     async def keep_priors(self, priors: Mapping[str, Priors], at: float) -> None:

@@ -179,6 +179,18 @@ async def test_an_activation_is_kept_per_conversation_and_replaced(opened):
 
 
 @in_a_loop
+async def test_what_the_proxy_remembers_is_kept_apart_from_activations_replaced_and_forgotten(opened, clock):
+    async with opened() as store:
+        await store.keep_activation("a", b"1", NOW + 20)
+        await store.keep_proxied("a", b"2", NOW + 10)
+        await store.keep_proxied("a", b"3\0", NOW + 10)
+        assert (await store.activation("a"), await store.proxied("a"), await store.proxied("b")) == (b"1", b"3\0", None)
+        clock.now = NOW + 10
+        assert (await store.activation("a"), await store.proxied("a")) == (b"1", None)
+        assert await store.forget_before(0.0) == 1
+
+
+@in_a_loop
 async def test_an_activation_expires_and_is_then_forgotten(opened, clock):
     async with opened() as store:
         await store.keep_activation("a", b"1", NOW + 10)

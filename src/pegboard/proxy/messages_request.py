@@ -52,7 +52,8 @@ class MessagesRequest:
         fields = {**self._fields, "tools": self._tools, "messages": [*self._messages, *added]}
         return msgspec.json.encode(fields)
 
-    def result(self, ask: Ask, text: str) -> Json:
+    @staticmethod
+    def result(ask: Ask, text: str) -> Json:
         """The answer to a call."""
         answer: Json = {"type": "tool_result", "tool_use_id": ask.id, "content": text}
         return {**answer, "is_error": True} if ask.problem else answer

@@ -148,7 +148,8 @@ class RequestEditor(Protocol):
         """The request as it is sent, after these inner rounds: what the model said in each, and what it got."""
         ...
 
-    def result(self, ask: Ask, text: str) -> Json:
+    @staticmethod
+    def result(ask: Ask, text: str) -> Json:
         """The answer to a call."""
         ...
 

@@ -94,7 +94,8 @@ class SqliteStore:
         now, dropped = self._clock(), 0
         chores: list[tuple[str, tuple[float, int]]] = [(f"forget_{kind}", (at, jobs.PAGE)) for kind in _KINDS]
         chores += [(f"crowd_out_{kind}", (KEPT_ROWS, jobs.PAGE)) for kind in _KINDS]
-        chores += [("forget_activations", (now, jobs.PAGE)), ("crowd_out_activations", (jobs.PAGE, KEPT_CONVERSATIONS))]
+        for kind in ("activations", "proxied"):
+            chores += [(f"forget_{kind}", (now, jobs.PAGE)), (f"crowd_out_{kind}", (jobs.PAGE, KEPT_CONVERSATIONS))]
         for name, values in chores:
             while gone := await self._run(partial(jobs.drop, name=name, values=values)):
                 dropped += gone
@@ -102,16 +103,19 @@ class SqliteStore:
 
     async def keep_activation(self, conversation: str, state: bytes, expires_at: float) -> None:
         """Keeps what a conversation has loaded, until then."""
-        if len(state) > STATE_CAP:
-            raise StoreError(f"A conversation's state may have {STATE_CAP} bytes; this has {len(state)}.")
-        values = (_key(conversation), state, expires_at)
-        await self._run(lambda connection: jobs.write(connection, [("keep_activation", [values])]))
+        await self._keep_state("keep_activation", conversation, state, expires_at)
 
     async def activation(self, conversation: str) -> bytes | None:
         """What was kept for a conversation; None when nothing was, or it has expired."""
-        values = (_key(conversation), self._clock())
-        row = await self._run(lambda connection: jobs.first_row(connection, "activation", values))
-        return bytes(row[0]) if row else None
+        return await self._state("activation", conversation)
+
+    async def keep_proxied(self, conversation: str, state: bytes, expires_at: float) -> None:
+        """Keeps what the proxy remembers of a conversation, until then."""
+        await self._keep_state("keep_proxied", conversation, state, expires_at)
+
+    async def proxied(self, conversation: str) -> bytes | None:
+        """What the proxy remembered of a conversation; None when nothing, or it has expired."""
+        return await self._state("proxied", conversation)
 
     async def conversations(self) -> dict[str, float]:
         """All that have something kept, the one used last first, and when each expires."""
@@ -148,6 +152,17 @@ class SqliteStore:
             executor, self._executor = self._executor, None
             await asyncio.get_running_loop().run_in_executor(executor, self._let_go)
             executor.shutdown(wait=False)
+
+    async def _keep_state(self, statement: str, conversation: str, state: bytes, expires_at: float) -> None:
+        if len(state) > STATE_CAP:
+            raise StoreError(f"A conversation's state may have {STATE_CAP} bytes; this has {len(state)}.")
+        values = (_key(conversation), state, expires_at)
+        await self._run(lambda connection: jobs.write(connection, [(statement, [values])]))
+
+    async def _state(self, query: str, conversation: str) -> bytes | None:
+        values = (_key(conversation), self._clock())
+        row = await self._run(lambda connection: jobs.first_row(connection, query, values))
+        return bytes(row[0]) if row else None
 
     # ── its thread ───────────────────────────────────────────────────────────────────────────────────────────────
 

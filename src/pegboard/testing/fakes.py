@@ -113,6 +113,7 @@ class FakeStore:
     def __init__(self, *, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
         self._activations: dict[str, tuple[bytes, float]] = {}
+        self._proxied: dict[str, tuple[bytes, float]] = {}
         self._priors: tuple[dict[str, Priors], float] = ({}, 0.0)
         self.records: list[Record] = []
         """Everything that was appended and not forgotten."""
@@ -142,10 +143,11 @@ class FakeStore:
     async def forget_before(self, at: float) -> int:
         """Drops what is older, and activations that have expired."""
         self._check()
-        now, before = self._clock(), len(self.records) + len(self._activations)
+        now, before = self._clock(), len(self.records) + len(self._activations) + len(self._proxied)
         self.records = [record for record in self.records if record.at >= at]
         self._activations = {key: kept for key, kept in self._activations.items() if kept[1] > now}
-        return before - len(self.records) - len(self._activations)
+        self._proxied = {key: kept for key, kept in self._proxied.items() if kept[1] > now}
+        return before - len(self.records) - len(self._activations) - len(self._proxied)
 
     async def keep_activation(self, conversation: str, state: bytes, expires_at: float) -> None:
         """Keeps what a conversation has loaded, until then."""
@@ -156,6 +158,17 @@ class FakeStore:
         """What was kept for a conversation."""
         self._check()
         state, expires_at = self._activations.get(conversation, (None, 0.0))
+        return state if expires_at > self._clock() else None
+
+    async def keep_proxied(self, conversation: str, state: bytes, expires_at: float) -> None:
+        """Keeps what the proxy remembers of a conversation, until then."""
+        self._check()
+        self._proxied[conversation] = (state, expires_at)
+
+    async def proxied(self, conversation: str) -> bytes | None:
+        """What the proxy remembered of a conversation."""
+        self._check()
+        state, expires_at = self._proxied.get(conversation, (None, 0.0))
         return state if expires_at > self._clock() else None
 
     async def keep_priors(self, priors: Mapping[str, Priors], at: float) -> None:

@@ -105,6 +105,23 @@ DELETE FROM activations WHERE conversation IN (
     SELECT conversation FROM activations ORDER BY expires_at DESC LIMIT ? OFFSET ?
 );
 
+-- name: keep_proxied
+INSERT INTO proxied (conversation, state, expires_at) VALUES (?, ?, ?)
+ON CONFLICT (conversation) DO UPDATE SET state = excluded.state, expires_at = excluded.expires_at;
+
+-- name: proxied
+SELECT state FROM proxied WHERE conversation = ? AND expires_at > ?;
+
+-- name: forget_proxied
+DELETE FROM proxied WHERE conversation IN (
+    SELECT conversation FROM proxied WHERE expires_at <= ? ORDER BY expires_at LIMIT ?
+);
+
+-- name: crowd_out_proxied
+DELETE FROM proxied WHERE conversation IN (
+    SELECT conversation FROM proxied ORDER BY expires_at DESC LIMIT ? OFFSET ?
+);
+
 -- name: keep_prior
 INSERT INTO priors (tool, calls, success_rate, p50_ms, p95_ms, p99_ms, cost_usd, result_tokens, last_used)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?);

@@ -1,0 +1,118 @@
+"""Conversations that the proxy remembers: the latest in memory, all of them in the store. Losing one is no failure.
+
+Above: `planner`. Below: the `Store`, `memory`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from pegboard.errors import StoreError
+from pegboard.protocols import Store
+from pegboard.proxy.memory import Remembered
+
+MOST_LIVE = 500
+"""Conversations held in memory; the store has the rest."""
+MOST_VARIANTS = 4
+"""Of conversations that begin with the same words."""
+_ENCODER = msgspec.msgpack.Encoder()
+_DECODER = msgspec.msgpack.Decoder(list[Remembered])
+
+
+class Keeper:
+    """Gives what is remembered under a key, and keeps what has changed."""
+
+    def __init__(self, store: Store | None, ttl: float, clock: Callable[[], float] = time.time) -> None:
+        self._store = store
+        self._ttl = ttl
+        self._clock = clock
+        self._live: dict[str, list[Remembered]] = {}
+        self._pointers: dict[str, str] = {}
+        self.warnings: list[str] = []
+
+    @property
+    def remembers(self) -> bool:
+        """Whether there may be anything to remember."""
+        return bool(self._live) or self._store is not None
+
+    async def of(self, key: str) -> list[Remembered]:
+        """The conversations that began like this, the latest last."""
+        known = self._live.pop(key, None)
+        if known is None:
+            raw = await self._read(key)
+            known = self._live.pop(key, None) or (_decoded(raw) if raw else [])
+        if known:
+            self._live[key] = known
+        return known
+
+    def begin(self, key: str, conversation: Remembered) -> Remembered:
+        """A conversation begins; one that began in just the same way is gone on with."""
+        known = self._live.setdefault(key, [])
+        for each in known:
+            if (each.executor, each.begun) == (conversation.executor, conversation.begun):
+                return each
+        known.append(conversation)
+        del known[:-MOST_VARIANTS]
+        while len(self._live) > MOST_LIVE:
+            del self._live[next(iter(self._live))]
+        return conversation
+
+    async def keep(self, key: str) -> None:
+        """Writes down what is remembered under this key."""
+        known = self._live.get(key)
+        if known:
+            await self._write(key, _ENCODER.encode(known))
+
+    async def point(self, reply: str, key: str) -> None:
+        """Remembers which conversation a reply belongs to, for clients that name only the reply."""
+        self._pointers[reply] = key
+        while len(self._pointers) > MOST_LIVE:
+            del self._pointers[next(iter(self._pointers))]
+        await self._write(f"reply:{reply}", key.encode())
+
+    async def pointed(self, reply: str) -> str:
+        """The key of the conversation that a reply belongs to; empty when nobody knows."""
+        if reply in self._pointers:
+            return self._pointers[reply]
+        raw = await self._read(f"reply:{reply}")
+        return raw.decode() if raw else ""
+
+    async def _read(self, key: str) -> bytes | None:
+        try:
+            return await self._store.proxied(key) if self._store else None
+        except StoreError as error:
+            self._warn(error)
+            return None
+
+    async def _write(self, key: str, state: bytes) -> None:
+        try:
+            if self._store is not None:
+                await self._store.keep_proxied(key, state, self._clock() + self._ttl)
+        except StoreError as error:
+            self._warn(error)
+
+    def _warn(self, error: StoreError) -> None:
+        if error.message not in self.warnings:
+            self.warnings = [*self.warnings, error.message][-20:]
+
+
+def chosen(known: Sequence[Remembered], body: bytes) -> Remembered | None:
+    """Of conversations that began alike, the one whose calls this request has; else the latest."""
+    if len(known) < 2:
+        return known[0] if known else None
+    for each in reversed(known):
+        ids = [*each.bridged, *(insert.after.removeprefix("id:") for insert in each.inserts if insert.after)]
+        ids += [insert.before.removeprefix("id:") for insert in each.inserts if insert.before]
+        if any(f'"{one}"'.encode() in body for one in ids[-50:]):
+            return each
+    return known[-1]
+
+
+def _decoded(raw: bytes) -> list[Remembered]:
+    try:
+        return _DECODER.decode(raw)
+    except msgspec.MsgspecError:  # of another version: as good as lost
+        return []

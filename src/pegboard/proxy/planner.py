@@ -1,0 +1,334 @@
+"""Decides what becomes of each request, and keeps to what was decided for its conversation.
+
+Above: `app`. Below: `decide`, `opening`, `keeper`, the editors of each wire. What is not understood passes as it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import msgspec
+
+from pegboard.config.model import Config, ProxyConfig
+from pegboard.errors import StoreError
+from pegboard.protocols import Store
+from pegboard.proxy.decide import Circumstances, executor_for, listing, split, too_little
+from pegboard.proxy.declared import Declarations, Declared, Family
+from pegboard.proxy.exchange import Counted, Edited
+from pegboard.proxy.keeper import Keeper, chosen
+from pegboard.proxy.memory import Remembered, digest
+from pegboard.proxy.opening import Opening, defers_itself, opening
+from pegboard.proxy.profiles import profile_of
+from pegboard.proxy.routes import BUILT_IN
+from pegboard.proxy.seam import Asked, Exchange, Passed
+from pegboard.proxy.searching import Searching, definitions, names_for
+from pegboard.proxy.tally import Tally
+from pegboard.proxy.turn import Ask, ReplyEditor, RequestEditor, Turn
+from pegboard.surface.tokens import definition_tokens
+from pegboard.types import Json
+
+Fields = Mapping[str, msgspec.Raw]
+UPKEEP_SECONDS = 3600.0
+_STRANGE = ("thread", "functions", "conversation", "background", "prompt")
+"""Fields whose requests keep their history elsewhere, or name tools in another way."""
+
+
+class Looked(msgspec.Struct, frozen=True, kw_only=True):
+    """A request, as far as it has been looked at."""
+
+    asked: Asked
+    family: Family
+    fields: Fields
+    tools: list[Declared]
+    about: Circumstances
+    opening: Opening
+
+
+class DeferringPlanner:
+    """Implements `seam.Planner`."""
+
+    def __init__(
+        self,
+        config: ProxyConfig,
+        addresses: Mapping[str, str],
+        keeper: Keeper,
+        searching: Callable[[], Searching],
+        tally: Tally,
+    ) -> None:
+        self._config = config
+        self._addresses = addresses
+        self._keeper = keeper
+        self._make_searching = searching
+        self._searching: Searching | None = None
+        self._tally = tally
+        self._declarations = Declarations()
+        self._tokens: dict[bytes, int] = {}
+        self._is_shared = not config.listen.startswith(("127.", "localhost", "[::1]"))
+
+    async def plan(self, asked: Asked) -> Exchange | Passed:
+        """The changed exchange, or why the request goes through as it is."""
+        looked = self._look(asked)
+        if isinstance(looked, Passed):
+            return looked
+        found = await self._conversation(looked)
+        if isinstance(found, Passed):
+            return found
+        key, memory = found
+        tools, deferred = self._divided(looked, memory)
+        await self._answer_rest(looked.family, memory, deferred)
+        own = definitions(memory.search, memory.call, memory.listing) if memory.executor == "bridge" else ()
+        request = _request_editor(looked.family)(looked.fields, tools, deferred, memory, own)
+        if asked.wire == "count_tokens":
+            return Counted(request)
+        self._count(memory, tools, deferred, own)
+        return self._edited(looked, key, memory, request, deferred)
+
+    # ── looking ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _look(self, asked: Asked) -> Looked | Passed:
+        family: Family = "messages" if asked.wire == "count_tokens" else asked.wire
+        try:
+            fields = msgspec.json.decode(asked.body, type=dict[str, msgspec.Raw])
+            entries = msgspec.json.decode(fields["tools"], type=list[msgspec.Raw]) if "tools" in fields else []
+            model: Any = msgspec.json.decode(fields["model"]) if "model" in fields else None
+            strange = any(_truthy(fields, name) for name in _STRANGE) or _number(fields, "n") > 1
+            if len(entries) < self._config.min_tools and not self._keeper.remembers:
+                return Passed("few tools")
+            if not entries or not isinstance(model, str):
+                return Passed("no tools")
+            tools = self._declarations.read(family, map(bytes, entries))
+            if tools is None or strange or len({tool.name for tool in tools if not tool.typed}) != _plain(tools):
+                return Passed("not understood")
+            if any(tool.defers for tool in tools) or defers_itself(asked.body, fields):
+                return Passed("the client defers by itself")
+        except (msgspec.MsgspecError, UnicodeError):
+            return Passed("not understood")
+        user = asked.headers.get("authorization", "") + asked.headers.get("x-api-key", "") if self._is_shared else ""
+        begun = opening(family, fields, asked.upstream, user)
+        if begun is None:
+            return Passed("not understood")
+        about = Circumstances(
+            family=family,
+            model=model,
+            address=self._addresses.get(asked.upstream, ""),
+            profile=profile_of(asked.headers.get("user-agent", "")),
+        )
+        return Looked(asked=asked, family=family, fields=fields, tools=tools, about=about, opening=begun)
+
+    async def _conversation(self, looked: Looked) -> tuple[str, Remembered] | Passed:
+        """The conversation of a request: begun now, or remembered."""
+        executor = executor_for(self._config, looked.about)
+        if executor is None:
+            return Passed("not for this model")
+        key = looked.opening.key or await self._keeper.pointed(looked.opening.previous)
+        known = await self._keeper.of(key) if key else []
+        if not looked.opening.is_first:
+            memory = chosen(known, looked.asked.body)
+            if memory is None:
+                return Passed("not seen from its beginning")
+            if memory.executor == "native" and executor != "native":
+                return Passed("the model was changed to one that cannot search")
+            return key, memory
+        kept = _forced(looked.fields)
+        _, deferred = split(looked.tools, looked.about.profile, self._config.keep, kept)
+        reason = too_little(self._config, deferred, self._tokens_of)
+        if reason:
+            return Passed(reason)
+        search, call = names_for(looked.tools) if executor == "bridge" else ("", "")
+        fresh = Remembered(
+            executor=executor,
+            begun=digest(*(tool.name for tool in looked.tools)),
+            search=search,
+            call=call,
+            listing=listing(deferred) if executor == "bridge" else "",
+            kept=kept,
+        )
+        return key, fresh if looked.asked.wire == "count_tokens" else self._keeper.begin(key, fresh)
+
+    def _divided(self, looked: Looked, memory: Remembered) -> tuple[list[Declared], list[Declared]]:
+        """All tools, and those of them that are deferred. One that the client forces stays in sight from then on."""
+        for name in _forced(looked.fields):
+            if name not in memory.kept:
+                memory.kept.append(name)
+        _, deferred = split(looked.tools, looked.about.profile, self._config.keep, memory.kept)
+        return looked.tools, deferred
+
+    # ── answering ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _answer_rest(self, family: Family, memory: Remembered, deferred: Sequence[Declared]) -> None:
+        """Searches that a model made beside calls of the client's are answered with the client's results."""
+        result = _request_editor(family).result
+        for insert in memory.inserts:
+            for each in insert.asked:
+                ask = Ask(str(each["id"]), each["input"], {}, str(each["problem"]))
+                text = ask.problem or await self._search(ask, memory, deferred)
+                insert.later = [*insert.later, result(ask, text)]
+            insert.asked = []
+        for waiting in memory.pending.values():
+            for each in waiting:
+                if "text" not in each:
+                    ask = Ask(str(each["id"]), each["input"], {}, str(each["problem"]))
+                    each["text"] = ask.problem or await self._search(ask, memory, deferred)
+
+    async def _search(self, ask: Ask, memory: Remembered, deferred: Sequence[Declared]) -> str:
+        if self._searching is None:
+            self._searching = self._make_searching()
+        found = await self._searching.search(deferred, ask.input, memory.call)
+        self._tally.searches += 1
+        self._tally.searches_empty += not found.names
+        return found.text
+
+    def _edited(
+        self,
+        looked: Looked,
+        key: str,
+        memory: Remembered,
+        request: RequestEditor,
+        deferred: Sequence[Declared],
+    ) -> Edited:
+        known = {tool.name: tool for tool in looked.tools if not tool.typed}
+        turn = Turn(memory, looked.opening.prior, known)
+        reply = _reply_editor(looked.family, turn, looked.fields["tools"])
+
+        async def answer(ask: Ask) -> str:
+            return await self._search(ask, memory, deferred)
+
+        async def keep() -> None:
+            await self._keeper.keep(key)
+            reply_id = getattr(reply, "id", "")
+            if reply_id and looked.family == "responses":
+                await self._keeper.point(reply_id, key)
+
+        return Edited(
+            request,
+            reply,
+            streamed=_truthy(looked.fields, "stream"),
+            answer=answer,
+            keep=keep,
+            most_rounds=self._config.max_rounds,
+        )
+
+    # ── counting ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _count(
+        self, memory: Remembered, tools: Sequence[Declared], deferred: Sequence[Declared], own: Sequence[Json]
+    ) -> None:
+        tally = self._tally
+        tally.count(tally.deferred, memory.executor)
+        tally.tools_deferred += len(deferred)
+        before = sum(map(self._tokens_of, tools))
+        shown = before - sum(map(self._tokens_of, deferred))
+        shown += sum(_own_tokens(each, self._tokens) for each in own)
+        shown += sum(_own_tokens(each, self._tokens) for each in memory.definitions.values())
+        tally.definition_tokens_before += before
+        tally.definition_tokens_after += shown + sum(_answer_tokens(insert.results or []) for insert in memory.inserts)
+
+    def _tokens_of(self, tool: Declared) -> int:
+        known = self._tokens.get(tool.raw)
+        if known is None:
+            if len(self._tokens) > 20_000:
+                self._tokens.clear()
+            known = definition_tokens({"name": tool.name, "description": tool.description, "inputSchema": tool.schema})
+            self._tokens[tool.raw] = known
+        return known
+
+
+def _request_editor(family: Family) -> Callable[..., RequestEditor] | Any:
+    """Whoever speaks one wire does not load the others."""
+    if family == "messages":
+        from pegboard.proxy.messages_request import MessagesRequest
+
+        return MessagesRequest
+    if family == "completions":
+        from pegboard.proxy.completions_request import CompletionsRequest
+
+        return CompletionsRequest
+    from pegboard.proxy.responses_request import ResponsesRequest
+
+    return ResponsesRequest
+
+
+def _reply_editor(family: Family, turn: Turn, tools: msgspec.Raw) -> ReplyEditor:
+    if family == "messages":
+        from pegboard.proxy.messages_reply import MessagesReply
+
+        return MessagesReply(turn)
+    if family == "completions":
+        from pegboard.proxy.completions_reply import CompletionsReply
+
+        return CompletionsReply(turn)
+    from pegboard.proxy.responses_reply import ResponsesReply
+
+    return ResponsesReply(turn, tools)
+
+
+@asynccontextmanager
+async def open_planner(config: Config, tally: Tally) -> AsyncIterator[DeferringPlanner]:
+    """The planner of this configuration, with its store; what is old is forgotten now and then."""
+    from pegboard.store.sqlite import open_store
+
+    store = open_store(config)
+    keeper = Keeper(store, config.proxy.conversation_ttl)
+    upkeep = asyncio.create_task(_forget(store, config.record.keep_days * 86_400.0), name="pegboard proxy upkeep")
+    try:
+        yield DeferringPlanner(
+            config.proxy, {**BUILT_IN, **config.proxy.upstreams}, keeper, lambda: _searching(config), tally
+        )
+    finally:
+        upkeep.cancel()
+        with suppress(asyncio.CancelledError):
+            await upkeep
+        await store.close()
+
+
+def _searching(config: Config) -> Searching:
+    from pegboard.index.embedders.choose import chosen_to_search
+
+    return Searching(chosen_to_search(config.search), config.proxy.search_results)
+
+
+async def _forget(store: Store, keep_seconds: float) -> None:
+    while True:
+        await asyncio.sleep(UPKEEP_SECONDS)
+        with suppress(StoreError):
+            await store.forget_before(time.time() - keep_seconds)
+
+
+def _forced(fields: Fields) -> list[str]:
+    """The tool that the client wants called, if it names one."""
+    choice: Any = msgspec.json.decode(fields["tool_choice"]) if "tool_choice" in fields else None
+    if not isinstance(choice, dict):
+        return []
+    inner = choice.get("function")
+    name = choice.get("name") or (inner.get("name") if isinstance(inner, dict) else None)
+    return [name] if isinstance(name, str) else []
+
+
+def _plain(tools: Sequence[Declared]) -> int:
+    return sum(not tool.typed for tool in tools)
+
+
+def _truthy(fields: Fields, name: str) -> bool:
+    return name in fields and bytes(fields[name]).strip() not in (b"null", b"false", b"0", b'""', b"[]", b"{}")
+
+
+def _number(fields: Fields, name: str) -> float:
+    value: Any = msgspec.json.decode(fields[name]) if name in fields else 0
+    return value if isinstance(value, int | float) else 0
+
+
+def _own_tokens(tool: Json, known: dict[bytes, int]) -> int:
+    raw = msgspec.json.encode(tool)
+    if raw not in known:
+        schema = tool.get("schema") or tool.get("input_schema") or {}
+        about = {"name": tool.get("name"), "description": tool.get("description") or "", "inputSchema": schema}
+        known[raw] = definition_tokens(about)
+    return known[raw]
+
+
+def _answer_tokens(results: Sequence[Json]) -> int:
+    return sum(len(msgspec.json.encode(each)) for each in results) // 4
