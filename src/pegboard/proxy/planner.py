@@ -81,7 +81,7 @@ class DeferringPlanner:
         tools, deferred = self._divided(looked, memory)
         await self._answer_rest(looked.family, memory, deferred)
         own = definitions(memory.search, memory.call, memory.listing) if memory.executor == "bridge" else ()
-        request = _request_editor(looked.family)(looked.fields, tools, deferred, memory, own)
+        request: RequestEditor = _request_editor(looked.family)(looked.fields, tools, deferred, memory, own)
         if asked.wire == "count_tokens":
             return Counted(request)
         self._count(memory, tools, deferred, own)
@@ -237,7 +237,7 @@ class DeferringPlanner:
         return known
 
 
-def _request_editor(family: Family) -> Callable[..., RequestEditor] | Any:
+def _request_editor(family: Family) -> Any:
     """Whoever speaks one wire does not load the others."""
     if family == "messages":
         from pegboard.proxy.messages_request import MessagesRequest
