@@ -30,6 +30,7 @@ from pegboard.config.installers.plan import ITSELF, SitePlan, Wish, plan_all, se
 from pegboard.config.installers.show import diff, hidden_values
 from pegboard.config.installers.undo import parse
 from pegboard.errors import ConfigError, PegboardError
+from pegboard.store.changed_files import ChangedFiles
 from pegboard.store.installs import Installs
 
 QUESTION = "Make these changes? [y/N] "
@@ -67,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
         _show(plans, target)
     if needed and not args.dry_run:
         refuse_unstartable(launch.command[: launch.command.index("serve")], places.environ)
-    written = bool(needed) and _agreed(args)
+    written = bool(needed) and agreed(args)
     backups = _write(installs, needed, target) if written else []
     if args.json:
         output.emit(_as_json(plans, target, launch.command, backups, installed=written or not needed))
@@ -79,8 +80,8 @@ def run(args: argparse.Namespace) -> int:
 def _planned(
     args: argparse.Namespace, installs: Installs, chosen: Sequence[Site], target: Path, places: Places
 ) -> tuple[Launch, tuple[SitePlan, ...]]:
-    texts = [_read(installs, site.file) for site in chosen]
-    config = _read(installs, target)
+    texts = [read_text(installs, site.file) for site in chosen]
+    config = read_text(installs, target)
     try:
         parse(config or "", "toml")
     except ConfigError as error:
@@ -97,7 +98,8 @@ def _planned(
     return launch, plans
 
 
-def _read(installs: Installs, file: Path) -> str | None:
+def read_text(installs: ChangedFiles, file: Path) -> str | None:
+    """The file as text; None when there is none."""
     raw = installs.read(file)
     try:
         return None if raw is None else raw.decode()
@@ -108,12 +110,13 @@ def _read(installs: Installs, file: Path) -> str | None:
 def _write(installs: Installs, plans: Sequence[SitePlan], target: Path) -> list[str]:
     backups: list[str] = []
     for plan in plans:
-        backup = installs.apply(plan, target, _read(installs, target))
+        backup = installs.apply(plan, target, read_text(installs, target))
         backups.append("" if backup is None else str(backup))
     return backups
 
 
-def _agreed(args: argparse.Namespace) -> bool:
+def agreed(args: argparse.Namespace) -> bool:
+    """Whether the person wants the changes made; asks where there is somebody to ask."""
     if args.dry_run or args.yes:
         return bool(args.yes and not args.dry_run)
     if args.json or not (sys.stdin.isatty() and sys.stdout.isatty()):

@@ -35,6 +35,7 @@ COMMANDS = {
     "import": ("pegboard.cli.import_servers", "bring in servers that your agents already have"),
     "install": ("pegboard.cli.install", "put Pegboard into a client, and the client's servers behind it"),
     "uninstall": ("pegboard.cli.uninstall", "take Pegboard out of a client, and put its servers back"),
+    "proxy": ("pegboard.cli.proxy", "defer tools for agents that cannot: a proxy before their model's API"),
     "login": ("pegboard.cli.login", "sign in to a remote server that asks for OAuth"),
     "config": ("pegboard.cli.config", "check, show, or print the schema of the configuration"),
 }

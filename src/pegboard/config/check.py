@@ -175,7 +175,7 @@ def _wrong_text(value: Any, path: KeyPath) -> str:
         return f"expected a string, got {kind_of(value)}"
     if "\0" in value:
         return "a string here cannot contain the character NUL"
-    rule = _RULES.get(path[1:] if path[:1] in {("tools",), ("skills",)} else path[2:]) if path else None
+    rule = _RULES.get(path[1:] if path[:1] in _WITH_RULES else path[2:]) if path else None
     return rule(value) if rule else ""
 
 
@@ -197,9 +197,20 @@ def _not_blank(value: str) -> str:
     return "" if value.strip() else "must not be empty"
 
 
+def _wrong_listen(value: str) -> str:
+    host, _, port = value.rpartition(":")
+    # Without a host it would listen on every network.
+    fits = host.strip("[]") and port.isdecimal() and int(port) < 65536
+    return "" if fits else f"expected a host and a port, as in 127.0.0.1:8722, got {quoted(value)}"
+
+
+_WITH_RULES = {("tools",), ("skills",), ("proxy",)}
 _RULES: dict[KeyPath, Callable[[str], str]] = {
     ("deny",): _wrong_glob,
     ("roots",): _not_blank,
+    ("listen",): _wrong_listen,
+    ("keep",): _wrong_glob,
+    ("deny_models",): _wrong_glob,
     ("include",): _wrong_glob,
     ("exclude",): _wrong_glob,
     ("command",): _not_blank,

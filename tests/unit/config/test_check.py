@@ -203,3 +203,18 @@ def test_an_upstream_that_keys_should_not_go_to_is_told_with_its_line(place, nam
 def test_an_upstream_on_this_machine_or_behind_https_is_fine(place, address):
     named = place.write(f'[proxy.upstreams]\na = "{address}"\n', "own.toml")
     assert place.load(files=[named]).proxy.upstreams == {"a": address}
+
+
+@pytest.mark.parametrize("listen", ["8722", ":8722", "127.0.0.1", "127.0.0.1:http", "127.0.0.1:65536", "[]:1"])
+def test_where_to_listen_is_said_whole(place, listen):
+    named = place.write(f'[proxy]\nlisten = "{listen}"\n', "own.toml")
+    told = f'own.toml:2: proxy.listen: expected a host and a port, as in 127.0.0.1:8722, got "{listen}"'
+    assert place.problems(files=[named]) == [told]
+
+
+def test_globs_of_the_proxy_are_checked_as_others_are(place):
+    named = place.write('[proxy]\nlisten = "[::1]:0"\nkeep = ["a["]\ndeny_models = [" "]\n', "own.toml")
+    assert [problem.split(": ")[1] for problem in place.problems(files=[named])] == [
+        "proxy.keep[0]",
+        "proxy.deny_models[0]",
+    ]

@@ -1,0 +1,31 @@
+"""`pegboard proxy stop`: ends the proxy, after making sure that it is one."""
+
+from __future__ import annotations
+
+import argparse
+
+from pegboard.cli import output
+from pegboard.cli.proxy_places import RESTART_HINT, base_url, proxy_config
+from pegboard.cli.proxy_process import end, running
+from pegboard.cli.proxy_start import tell_pointed
+
+
+def run(args: argparse.Namespace) -> int:
+    """Lets streams finish for a while, then ends it in any case."""
+    config = proxy_config(args)
+    there = running(config.state_dir)
+    if there is None:
+        if args.json:
+            output.emit({"stopped": False, "pid": None, "forced": False})
+        else:
+            output.say("The proxy is not running.")
+        return 0
+    by_itself = end(there)
+    if args.json:
+        output.emit({"stopped": True, "pid": there.pid, "forced": not by_itself})
+        return 0
+    how = "has ended" if by_itself else "did not end by itself and was killed"
+    output.say(f"The proxy on {base_url(there.listen)}, process {there.pid}, {how}.")
+    output.say(RESTART_HINT)
+    tell_pointed(config)
+    return 0
