@@ -104,7 +104,7 @@ class CallStream:
         start, self._string_from = self._string_from, -1
         if self._depth != 1:
             return
-        text = str(msgspec.json.decode(self._text[start : place + 1], strict=False))
+        text = _read(self._text[start : place + 1])
         if self._value_from < 0:
             self._key = text
         elif self._key == _NAME and not self.name:
@@ -124,3 +124,10 @@ class CallStream:
                 self._value_from = -1 if self._depth < 1 else self._value_from
         elif self._depth == 1:
             self._value_from = place if mark == ":" else -1
+
+
+def _read(quoted: str) -> str:
+    try:
+        return msgspec.json.decode(quoted, type=str)
+    except msgspec.DecodeError:  # half a surrogate pair, for instance: no name of anything
+        return ""

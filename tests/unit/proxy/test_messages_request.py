@@ -1,0 +1,138 @@
+"""A request of the Messages API as it is sent on: narrow edits, and all else as it came."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+
+from pegboard.proxy.declared import Declarations
+from pegboard.proxy.memory import Insert, Remembered
+from pegboard.proxy.messages_request import MessagesRequest, mended
+
+HOUR = {"type": "ephemeral", "ttl": "1h"}
+FIVE = {"type": "ephemeral"}
+
+
+def sent(
+    tools: list[dict[str, Any]], hidden: list[str], messages: Any, memory: Remembered, raw: bytes = b""
+) -> dict[str, Any]:
+    body = raw or json.dumps({"model": "m", "tools": tools, "messages": messages, "temperature": 1.0}).encode()
+    fields = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
+    declared = Declarations().read("messages", map(bytes, msgspec.json.decode(fields["tools"], type=list[msgspec.Raw])))
+    assert declared is not None
+    deferred = [tool for tool in declared if tool.name in hidden]
+    own = [{"name": "s", "description": "", "schema": {}}, {"name": "c", "description": "", "schema": {}}]
+    made = MessagesRequest(fields, declared, deferred, memory, own if memory.executor == "bridge" else ()).body([])
+    result: dict[str, Any] = json.loads(made)
+    return result
+
+
+def tool(name: str, **more: Any) -> dict[str, Any]:
+    return {"name": name, "input_schema": {"type": "object"}, **more}
+
+
+def native() -> Remembered:
+    return Remembered(executor="native")
+
+
+def test_a_marker_of_an_hour_moves_to_the_last_that_stays_and_is_not_weakened() -> None:
+    tools = [tool("Read"), tool("Bash", cache_control=FIVE), tool("x", cache_control=HOUR)]
+    made = sent(tools, ["x"], [], native())["tools"]
+    assert [(each["name"], each.get("cache_control"), each.get("defer_loading")) for each in made] == [
+        ("tool_search_tool_bm25", None, None),
+        ("Read", None, None),
+        ("Bash", HOUR, None),
+        ("x", None, True),
+    ]
+
+
+def test_where_no_tool_stays_the_marker_goes_to_ours() -> None:
+    tools = [tool("x"), tool("y", cache_control=HOUR)]
+    assert sent(tools, ["x", "y"], [], native())["tools"][0]["cache_control"] == HOUR
+    bridge = Remembered(executor="bridge", search="s", call="c")
+    made = sent(tools, ["x", "y"], [], bridge)["tools"]
+    assert [(each["name"], each.get("cache_control")) for each in made] == [("s", None), ("c", HOUR)]
+
+
+def test_a_marker_on_a_tool_that_stays_is_left_alone() -> None:
+    tools = [tool("Read", cache_control=FIVE), tool("Bash"), tool("x")]
+    made = sent(tools, ["x"], [], native())["tools"]
+    assert [each.get("cache_control") for each in made] == [None, FIVE, None, None]
+
+
+def test_what_is_not_edited_keeps_its_bytes() -> None:
+    raw = (
+        b'{"model":"m","temperature":1.0,"n":1e2,"tools":[{"name":"Read","input_schema":{"maximum":1.50}},'
+        b'{"name":"x","input_schema":{}}],"messages":[{"role":"user","content":"\\u00fc"}],"metadata":{"b":1,"a":2}}'
+    )
+    fields = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
+    declared = Declarations().read("messages", map(bytes, msgspec.json.decode(fields["tools"], type=list[msgspec.Raw])))
+    assert declared is not None
+    made = MessagesRequest(fields, declared, declared[1:], native()).body([])
+    for piece in (b'"temperature":1.0', b'"n":1e2', b'{"maximum":1.50}', b'"\\u00fc"', b'{"b":1,"a":2}'):
+        assert piece in made
+
+
+def test_a_bridged_call_goes_back_in_the_order_in_which_the_model_wrote_it() -> None:
+    memory = Remembered(executor="bridge", search="s", call="c", bridged={"1": True, "2": False})
+    calls = [{"type": "tool_use", "id": known, "name": "x", "input": {"a": 1}} for known in ("1", "2", "3")]
+    [message] = sent([tool("x")], ["x"], [{"role": "assistant", "content": calls}], memory)["messages"]
+    assert [(each["name"], list(each["input"])) for each in message["content"]] == [
+        ("c", ["arguments", "name"]),
+        ("c", ["name", "arguments"]),
+        ("x", ["a"]),
+    ]
+
+
+def search(known: str) -> dict[str, Any]:
+    return {"type": "server_tool_use", "id": known, "name": "tool_search_tool_bm25", "input": {"query": "q"}}
+
+
+def result(known: str, *names: str) -> dict[str, Any]:
+    found = [{"type": "tool_reference", "tool_name": name} for name in names]
+    content = {"type": "tool_search_tool_search_result", "tool_references": found}
+    return {"type": "tool_search_tool_result", "tool_use_id": known, "content": content}
+
+
+def history(*blocks: dict[str, Any], then: str = "tool_result") -> list[Any]:
+    call = {"type": "tool_use", "id": "1", "name": "Read", "input": {}}
+    after = {"type": then, "tool_use_id": "1", "content": "x"} if then == "tool_result" else {"type": then, "text": "x"}
+    return [
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": [*blocks, call]},
+        {"role": "user", "content": [after]},
+    ]
+
+
+def test_a_search_that_the_api_can_still_finish_stays() -> None:
+    messages, missing = mended(history(search("s")), {"Read"}, {})
+    assert search("s") in messages[1]["content"]
+    assert missing == []
+
+
+def test_a_search_that_nobody_can_finish_goes() -> None:
+    messages, _ = mended(history(search("s"), then="text"), {"Read"}, {})
+    assert search("s") not in messages[1]["content"]
+
+
+def test_a_result_without_its_search_goes() -> None:
+    messages, _ = mended(history(result("s", "x")), {"Read", "x"}, {})
+    assert [block["type"] for block in messages[1]["content"]] == ["tool_use"]
+
+
+def test_references_are_kept_where_a_definition_can_be_had_and_dropped_where_not() -> None:
+    found = result("s", "x", "gone", "tool_search_tool_bm25", "kept")
+    messages, missing = mended(history(search("s"), found), {"Read", "x"}, {"kept": tool("kept")})
+    assert messages[1]["content"][1] == result("s", "x", "kept")
+    assert missing == [tool("kept")]
+
+
+def test_definitions_that_went_missing_come_back_deferred_at_the_end() -> None:
+    memory = native()
+    memory.inserts = [Insert(before="id:1", blocks=[search("s"), result("s", "kept")])]
+    memory.definitions = {"kept": tool("kept", cache_control=FIVE)}
+    made = sent([tool("Read")], [], history(), memory)
+    assert made["tools"][-1] == tool("kept", defer_loading=True)
+    assert made["messages"][1]["content"][:2] == [search("s"), result("s", "kept")]
