@@ -183,8 +183,9 @@ async def proxy(upstreams: dict[str, str], folder: Path, planner: Any = None, **
     tally = Tally()
     ready: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     serving = asyncio.ensure_future(serve(config, planner or PassAll(), tally, on_ready=ready.set_result))
-    done, _ = await asyncio.wait({serving, ready}, return_when=asyncio.FIRST_COMPLETED)
-    if serving in done:
+    either: set[asyncio.Future[Any]] = {serving, ready}
+    await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+    if serving.done():
         await serving
     host, _, port = (await ready).removeprefix("http://").rpartition(":")
     try:

@@ -46,8 +46,11 @@ class Decoder:
         while data:
             if self._inflate.eof:
                 self._next_member()
+            if not self._fed and self._name == "deflate" and data[0] & 0x0F != 8:
+                # It should be in zlib's wrapping, whose first byte says so; some send it bare.
+                self._inflate = zlib.decompressobj(wbits=-15)
             try:
-                piece = self._inflate.decompress(self._as_raw(data), PIECE)
+                piece = self._inflate.decompress(data, PIECE)
             except zlib.error:
                 raise EncodingBroken from None
             self._fed = True
@@ -74,12 +77,6 @@ class Decoder:
         if self._name not in _GZIP:
             raise EncodingBroken
         self._inflate = self._new()
-
-    def _as_raw(self, data: bytes) -> bytes:
-        # "deflate" should be in zlib's wrapping, whose first byte says so; some send it bare.
-        if self._name == "deflate" and not self._fed and data[0] & 0x0F != 8:
-            self._inflate = zlib.decompressobj(wbits=-15)
-        return data
 
 
 def decode(body: bytes, encoding: str, limit: int) -> bytes:
