@@ -7,9 +7,9 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from anthropic import APIStatusError, AsyncAnthropic
+from anthropic import APIConnectionError, APIStatusError, AsyncAnthropic
 
-from pegboard.testing import FakeLLM, FakeStore, Move
+from pegboard.testing import FakeLLM, FakeStore, Fault, Move
 from tests.agent_tools import CORE, NAMES, messages_tools
 from tests.loops import in_a_loop
 from tests.proxied import Proxied
@@ -339,3 +339,111 @@ async def test_an_error_of_the_api_reaches_the_client_as_it_is(stream) -> None:
     agent.history.append({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "x", "content": "y"}]})
     with pytest.raises(APIStatusError, match="unexpected `tool_use_id`"):
         await agent.turn()
+
+
+@in_a_loop
+async def test_a_decision_is_kept_when_tools_go_and_come(stream) -> None:
+    fake = FakeLLM([Move(text="a"), Move(text="b"), Move(text="c")])
+    proxied = Proxied(fake, executor="bridge")
+    agent = Agent(proxied, stream=stream)
+    await agent.says("One")
+    agent.asked["tools"] = messages_tools()[:6]
+    await agent.says("Two")
+    agent.asked["tools"] = [*messages_tools(), {"name": "mcp__late__comer", "input_schema": {"type": "object"}}]
+    await agent.says("Three")
+    assert proxied.passed == []
+    assert {shown.names for shown in fake.model.shown} == {("search_tools", "call_tool", *CORE)}
+
+
+@in_a_loop
+async def test_a_tool_that_came_late_is_found_and_called(stream) -> None:
+    late = {"name": "mcp__tea__brew", "description": "Brews a cup of tea.", "input_schema": {"type": "object"}}
+    fake = FakeLLM([Move(text="a"), searches("brew tea"), bridged(("mcp__tea__brew", {})), Move(text="b")])
+    proxied = Proxied(fake, executor="bridge")
+    agent = Agent(proxied, stream=stream)
+    await agent.says("One")
+    agent.asked["tools"] = [*messages_tools(MARKER), late]
+    await agent.says("Tea")
+    assert agent.ran == [("mcp__tea__brew", {})]
+    grows_only(proxied.sent)
+
+
+@in_a_loop
+async def test_two_conversations_with_the_same_first_words_do_not_mix(stream) -> None:
+    fake = FakeLLM(
+        [
+            searches("forecast"),
+            bridged((FORECAST, {"title": "U"})),
+            Move(text="Rain."),
+            Move(text="Hello."),
+            Move(text="more"),
+            Move(text="more"),
+        ]
+    )
+    proxied = Proxied(fake, executor="bridge")
+    first, second = Agent(proxied, stream=stream), Agent(proxied, stream=stream)
+    second.asked["tools"] = messages_tools(MARKER)[:-1]
+    await first.says("Go")
+    await second.says("Go")
+    sent_before = len(proxied.sent)
+    await first.says("More")
+    await second.says("More")
+    ours, theirs = map(json.loads, proxied.sent[sent_before:])
+    assert len(flat(ours["messages"])) == 7
+    assert [block for _, block in flat(theirs["messages"])] == [
+        {"type": "text", "text": "Go"},
+        {"type": "text", "text": "Hello."},
+        {"type": "text", "text": "More"},
+    ]
+
+
+@in_a_loop
+async def test_a_tool_that_the_client_forces_stays_in_sight(stream) -> None:
+    fake = FakeLLM([Move(calls=((ISSUE, {"title": "x"}),)), Move(text="ok")])
+    proxied = Proxied(fake, executor="bridge")
+    agent = Agent(proxied, stream=stream, model="claude-opus-5", tool_choice={"type": "tool", "name": ISSUE})
+    agent.history.append({"role": "user", "content": "Go"})
+    await agent.turn()
+    assert ISSUE in fake.model.shown[0].names
+    assert json.loads(proxied.sent[0])["tool_choice"] == {"type": "tool", "name": ISSUE}
+
+
+@in_a_loop
+async def test_a_model_that_only_searches_is_stopped_and_the_client_sees_that(stream) -> None:
+    proxied = Proxied(FakeLLM([searches("forecast")] * 20), executor="bridge", max_rounds=3)
+    agent = Agent(proxied, stream=stream)
+    with pytest.raises(APIConnectionError):
+        await agent.says("Go")
+    assert len(proxied.sent) == 4
+
+
+@in_a_loop
+async def test_a_stream_that_is_cut_in_a_call_never_ends_as_whole() -> None:
+    for after in range(2, 9):
+        move = bridged((ISSUE, {"title": "a long title", "body": "words " * 20}))
+        fake = FakeLLM([Move(calls=move.calls, cut_after=after)])
+        agent = Agent(Proxied(fake, executor="bridge"), stream=True)
+        with pytest.raises(APIConnectionError):
+            await agent.says("Go")
+
+
+@in_a_loop
+async def test_a_refused_inner_round_reaches_the_client_as_the_api_said_it(stream) -> None:
+    fault = Fault(529, {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}})
+    proxied = Proxied(FakeLLM([searches("forecast", text="Hm."), Move(fault=fault)]), executor="bridge")
+    agent = Agent(proxied, stream=stream)
+    with pytest.raises(APIStatusError, match="Overloaded"):
+        await agent.says("Go")
+
+
+@in_a_loop
+async def test_another_model_in_the_middle_gets_what_it_can_take(stream) -> None:
+    fake = FakeLLM([Move(searches=("forecast",), text="a"), Move(text="b"), Move(text="c")])
+    proxied = Proxied(fake, executor="native")
+    agent = Agent(proxied, stream=stream)
+    await agent.says("One")
+    agent.asked["model"] = "claude-3-mini"
+    await agent.says("Two")
+    assert proxied.passed == ["the model was changed to one that cannot search"]
+    agent.asked["model"] = "claude-opus-5-5"
+    assert await agent.says("Three") == "c"

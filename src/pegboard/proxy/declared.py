@@ -81,17 +81,12 @@ def _read(family: Family, raw: bytes) -> Declared | None:
         name=str(inner.get("name") or entry.get("name") or ""),
         raw=raw,
         typed=typed,
-        defers=_defers(entry) or _defers(inner),
+        # Within a text the quotes would be escaped: here it is a key, at whatever depth.
+        defers=b'"defer_loading"' in raw or "tool_search" in str(kind) or kind == "namespace",
         marker=marker if isinstance(marker, dict) else None,
         description=str(inner.get("description") or ""),
         schema=schema if isinstance(schema, dict) else {},
     )
-
-
-def _defers(entry: Json) -> bool:
-    """Whether this says that the client knows deferral itself."""
-    kind = str(entry.get("type") or "")
-    return "defer_loading" in entry or "tool_search" in kind or kind in ("namespace", "mcp_toolset")
 
 
 def servers(tools: Sequence[Declared]) -> dict[str, str]:

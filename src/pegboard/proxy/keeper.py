@@ -33,11 +33,6 @@ class Keeper:
         self._pointers: dict[str, str] = {}
         self.warnings: list[str] = []
 
-    @property
-    def remembers(self) -> bool:
-        """Whether there may be anything to remember."""
-        return bool(self._live) or self._store is not None
-
     async def of(self, key: str) -> list[Remembered]:
         """The conversations that began like this, the latest last."""
         known = self._live.pop(key, None)

@@ -77,7 +77,7 @@ def digest(*parts: Any) -> str:
     """A short mark of these texts."""
     whole = hashlib.blake2b(digest_size=12)
     for part in parts:
-        raw = str(part).encode("utf-8", "surrogatepass")
+        raw = part if isinstance(part, bytes) else str(part).encode("utf-8", "surrogatepass")
         whole.update(b"%d:" % len(raw) + raw)
     return whole.hexdigest()
 

@@ -20,7 +20,7 @@ from pegboard.proxy.decide import Circumstances, executor_for, listing, split, t
 from pegboard.proxy.declared import Declarations, Declared, Family
 from pegboard.proxy.exchange import Counted, Edited
 from pegboard.proxy.keeper import Keeper, chosen
-from pegboard.proxy.memory import Remembered, digest
+from pegboard.proxy.memory import Executor, Remembered, digest
 from pegboard.proxy.opening import Opening, defers_itself, opening
 from pegboard.proxy.profiles import profile_of
 from pegboard.proxy.routes import BUILT_IN
@@ -96,8 +96,6 @@ class DeferringPlanner:
             entries = msgspec.json.decode(fields["tools"], type=list[msgspec.Raw]) if "tools" in fields else []
             model: Any = msgspec.json.decode(fields["model"]) if "model" in fields else None
             strange = any(_truthy(fields, name) for name in _STRANGE) or _number(fields, "n") > 1
-            if len(entries) < self._config.min_tools and not self._keeper.remembers:
-                return Passed("few tools")
             if not entries or not isinstance(model, str):
                 return Passed("no tools")
             tools = self._declarations.read(family, map(bytes, entries))
@@ -128,11 +126,8 @@ class DeferringPlanner:
         known = await self._keeper.of(key) if key else []
         if not looked.opening.is_first:
             memory = chosen(known, looked.asked.body)
-            if memory is None:
-                return Passed("not seen from its beginning")
-            if memory.executor == "native" and executor != "native":
-                return Passed("the model was changed to one that cannot search")
-            return key, memory
+            reason = "not seen from its beginning" if memory is None else _unfit(memory, executor, looked.tools)
+            return Passed(reason) if reason or memory is None else (key, memory)
         kept = _forced(looked.fields)
         _, deferred = split(looked.tools, looked.about.profile, self._config.keep, kept)
         reason = too_little(self._config, deferred, self._tokens_of)
@@ -296,6 +291,14 @@ async def _forget(store: Store, keep_seconds: float) -> None:
         await asyncio.sleep(UPKEEP_SECONDS)
         with suppress(StoreError):
             await store.forget_before(time.time() - keep_seconds)
+
+
+def _unfit(memory: Remembered, executor: Executor, tools: Sequence[Declared]) -> str:
+    """Why a conversation cannot go on as it was begun, with this request; empty when it can."""
+    if memory.executor == "native" and executor != "native":
+        return "the model was changed to one that cannot search"
+    names = {tool.name for tool in tools}
+    return "a tool has taken the bridge's name" if names & {memory.search, memory.call} else ""
 
 
 def _forced(fields: Fields) -> list[str]:
