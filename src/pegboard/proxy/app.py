@@ -128,7 +128,7 @@ class ProxyApp:
             body = await client.read(self._config.max_body_bytes)
             plan = Passed(BODY_TOO_LARGE)
         with client.watched():
-            if passage.route.wire is not None and client.is_whole:
+            if passage.route.wire is not None and client.is_whole and len(body) <= self._config.max_body_bytes:
                 plan = await self._plan(passage, body)
             if isinstance(plan, Passed):
                 self._tally.count(self._tally.passed, plan.reason)
