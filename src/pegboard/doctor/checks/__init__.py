@@ -1,0 +1,1 @@
+"""One module for each kind of finding: facts in, findings out. Pure."""

@@ -1,0 +1,1 @@
+"""What agents are set to, with the precedence they really have. Read, never written."""
