@@ -1,0 +1,182 @@
+"""Requests of Chat Completions, edited: most tools left out, hidden calls put back, all else as it came.
+
+A reply of several rounds came to the client as one message; here it becomes as many as the model made of it.
+Above: `planner`. Below: `weave`, `memory`, `function_calls`. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from pegboard.proxy.declared import Declared
+from pegboard.proxy.function_calls import rebridged
+from pegboard.proxy.memory import Insert, Remembered, text_of
+from pegboard.proxy.turn import Ask
+from pegboard.proxy.weave import Place, Row, places, woven
+from pegboard.surface.markers import longest
+from pegboard.types import Json
+
+Fields = Mapping[str, msgspec.Raw]
+Rounds = list[tuple[list[Json], list[Json]]]
+THOUGHTS = ("reasoning_content", "reasoning", "reasoning_details")
+"""What a model thinks, in the words of several providers; some want it back with the calls it led to."""
+
+
+class CompletionsRequest:
+    """One request, and the rounds that follow from it."""
+
+    def __init__(
+        self,
+        fields: Fields,
+        tools: Sequence[Declared],
+        deferred: Sequence[Declared],
+        memory: Remembered,
+        own: Sequence[Json] = (),
+    ) -> None:
+        """`own` are the bridge's tools, as name, description and schema."""
+        self._fields = fields
+        self._memory = memory
+        self._messages = self._woven()
+        self._tools = _tools(tools, deferred, own)
+
+    def body(self, rounds: Rounds) -> bytes:
+        """The request as it is sent."""
+        added: list[Json] = []
+        for said, got in rounds:
+            added += [message_of(said), *got]
+        fields = {**self._fields, "tools": self._tools, "messages": [*self._messages, *added]}
+        return msgspec.json.encode(fields)
+
+    @staticmethod
+    def result(ask: Ask, text: str) -> Json:
+        """The answer to a call."""
+        return {"role": "tool", "tool_call_id": ask.id, "content": text}
+
+    def _woven(self) -> list[Any]:
+        raw = msgspec.json.decode(self._fields["messages"], type=list[msgspec.Raw])
+        memory = self._memory
+        if not memory.inserts and not memory.bridged:
+            return list(raw)
+        messages: list[Json] = [msgspec.json.decode(each) for each in raw]
+        rows = [Row(blocks_of(each), each.get("role") == "assistant") for each in messages]
+        at = places(rows, memory.inserts)
+        touched = {place.row for place in at}
+        out: list[Any] = []
+        for number, row in enumerate(rows):
+            if number in touched or (row.is_reply and self._has_bridged(row)):
+                out += self._put_back(messages[number], row, number, at)
+            else:
+                out.append(raw[number])
+        return out
+
+    def _put_back(self, message: Json, row: Row, number: int, at: Mapping[Place, list[Insert]]) -> list[Json]:
+        """One message as the model had it: a message for each round, with what it got."""
+        here = {place: at[place] for place in sorted(at) if place.row == number}
+        rounds = [each for inserts in here.values() for each in inserts if each.results is not None]
+        beside = {place: [each for each in inserts if is_answered(each)] for place, inserts in here.items()}
+        done = woven([self._unbridged(block) for block in row.blocks], number, beside)
+        calls = [block["call"] for _, blocks in done.parts for block in blocks if "call" in block]
+        last = {**message, "tool_calls": calls} if calls else message
+        early, last = parted([message_of(each.blocks) for each in rounds], last)
+        out: list[Json] = []
+        for said, insert in zip(early, rounds, strict=True):
+            out += [said, *(insert.results or ())]
+        return [*out, last, *done.later]
+
+    def _has_bridged(self, row: Row) -> bool:
+        return any(block.get("call_id") in self._memory.bridged for block in row.blocks)
+
+    def _unbridged(self, block: Json) -> Json:
+        """A call that was made with `call_tool`, as the model made it."""
+        first = self._memory.bridged.get(str(block.get("call_id"))) if "call" in block else None
+        function = block["call"].get("function") if first is not None else None
+        if first is None or not isinstance(function, dict):
+            return block
+        text = rebridged(function.get("name"), function.get("arguments"), arguments_first=first)
+        call = {**block["call"], "function": {**function, "name": self._memory.call, "arguments": text}}
+        return {**block, "call": call}
+
+
+def is_answered(insert: Insert) -> bool:
+    """Whether this stood beside calls of the client's, and can go back: a call without an answer is refused."""
+    return insert.results is None and bool(insert.later or not insert.asked)
+
+
+def blocks_of(message: Json) -> list[Json]:
+    """A message of the model's as its text and its calls; any other is one block."""
+    if message.get("role") != "assistant":
+        return [message]
+    calls = message.get("tool_calls")
+    text = text_of(message.get("content") or message.get("refusal") or "")
+    return [text_block(text), *(call_block(each) for each in calls or () if isinstance(each, dict))]
+
+
+def text_block(text: str) -> Json:
+    """All that a message says."""
+    return {"type": "text", "text": text}
+
+
+def call_block(call: Json) -> Json:
+    """A call; what a round said before it goes to `message` of its first."""
+    return {"type": "call", "call_id": call.get("id"), "call": call}
+
+
+def message_of(blocks: Sequence[Json]) -> Json:
+    """A round of the model's, put together again."""
+    said = next((block["message"] for block in blocks if "message" in block), {"role": "assistant", "content": None})
+    return {**said, "tool_calls": [block["call"] for block in blocks if "call" in block]}
+
+
+def parted(early: list[Json], message: Json) -> tuple[list[Json], Json]:
+    """The messages of earlier rounds, and what the last one says beyond them.
+
+    Where the client's text does not begin with theirs it was changed, and goes whole with the last.
+    """
+    if not early:
+        return early, message
+    rest = dict(message)
+    for field in THOUGHTS:
+        before = [each[field] for each in early if field in each]
+        if before and field in rest:
+            rest[field] = _beyond(rest[field], before)
+    before = [str(each["content"]) for each in early if each.get("content")]
+    if not before:
+        return early, rest
+    said = text_of(message.get("content"))
+    beyond = _rest(said, "".join(before))
+    if beyond is None:
+        return [{**each, "content": None} for each in early], rest
+    return early, {**rest, "content": beyond or (None if rest.get("tool_calls") else "")}
+
+
+def _rest(said: str, before: str) -> str | None:
+    """What comes after; clients may have stripped blanks at the ends."""
+    for head in (before, before.lstrip(), before.strip()):
+        if said.startswith(head):
+            return said[len(head) :]
+    return None
+
+
+def _beyond(value: Any, before: list[Any]) -> Any:
+    """The same for thoughts, which may be texts or lists."""
+    if isinstance(value, list):
+        flat = [each for part in before if isinstance(part, list) for each in part]
+        return value[len(flat) :] if value[: len(flat)] == flat else value
+    head = "".join(map(str, before))
+    return value.removeprefix(head) if isinstance(value, str) else value
+
+
+def _tools(tools: Sequence[Declared], deferred: Sequence[Declared], own: Sequence[Json]) -> list[msgspec.Raw]:
+    """The bridge's own first, where they stay when an agent gets more tools; then those that stay in sight."""
+    hidden = {tool.raw for tool in deferred}
+    ours = [{"name": each["name"], "description": each["description"], "parameters": each["schema"]} for each in own]
+    out = [msgspec.Raw(msgspec.json.encode({"type": "function", "function": each})) for each in ours]
+    out += [msgspec.Raw(tool.raw) for tool in tools if tool.raw not in hidden]
+    if out and (moved := [tool.marker for tool in deferred if tool.marker]):
+        last: Json = msgspec.json.decode(out[-1])
+        kept = [last["cache_control"]] if last.get("cache_control") else []
+        out[-1] = msgspec.Raw(msgspec.json.encode({**last, "cache_control": longest([*kept, *moved])}))
+    return out

@@ -1,0 +1,142 @@
+"""Requests of the Responses API, edited: most tools left out, hidden calls put back, all else as it came.
+
+Above: `planner`. Below: `weave`, `memory`, `function_calls`. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+import msgspec
+
+from pegboard.proxy.declared import Declared
+from pegboard.proxy.function_calls import rebridged
+from pegboard.proxy.memory import Insert, Remembered
+from pegboard.proxy.turn import Ask
+from pegboard.proxy.weave import Place, Row, places, woven
+from pegboard.types import Json
+
+Fields = Mapping[str, msgspec.Raw]
+Rounds = list[tuple[list[Json], list[Json]]]
+
+
+class ResponsesRequest:
+    """One request, and the rounds that follow from it."""
+
+    def __init__(
+        self,
+        fields: Fields,
+        tools: Sequence[Declared],
+        deferred: Sequence[Declared],
+        memory: Remembered,
+        own: Sequence[Json] = (),
+    ) -> None:
+        """`own` are the bridge's tools, as name, description and schema."""
+        self._memory = memory
+        self._fields = {**fields, **self._previous(fields)}
+        self._items = [*self._owed(fields), *self._woven(fields["input"])]
+        self._is_text = _is_text(fields["input"]) and len(self._items) == 1
+        self._tools = _tools(tools, deferred, own)
+
+    def body(self, rounds: Rounds) -> bytes:
+        """The request as it is sent."""
+        said: Any = [*self._items, *(each for round_ in rounds for part in round_ for each in part)]
+        if self._is_text and not rounds:
+            said = self._fields["input"]
+        return msgspec.json.encode({**self._fields, "tools": self._tools, "input": said})
+
+    @staticmethod
+    def result(ask: Ask, text: str) -> Json:
+        """The answer to a call."""
+        return {"type": "function_call_output", "call_id": ask.id, "output": text}
+
+    def _previous(self, fields: Fields) -> Fields:
+        """The reply that it goes on from, by the id that the API knows its last round by."""
+        last = self._memory.responses.get(_previous(fields))
+        return {"previous_response_id": msgspec.Raw(msgspec.json.encode(last))} if last else {}
+
+    def _owed(self, fields: Fields) -> list[Json]:
+        """Answers to calls in that reply which the client does not know of."""
+        waiting = self._memory.pending.get(_previous(fields), ())
+        return [self.result(Ask(str(each["id"]), {}, {}), str(each["text"])) for each in waiting if "text" in each]
+
+    def _woven(self, given: msgspec.Raw) -> list[Any]:
+        if _is_text(given):
+            return [{"role": "user", "content": given}]
+        raw = msgspec.json.decode(given, type=list[msgspec.Raw])
+        memory = self._memory
+        if not memory.inserts and not memory.bridged:
+            return list(raw)
+        items: list[Any] = [msgspec.json.decode(each) for each in raw]
+        runs = [list(run) for _, run in groupby(range(len(items)), key=lambda number: is_models(items[number]))]
+        rows = [Row([known(items[number]) for number in run], is_models(items[run[0]])) for run in runs]
+        at = places(rows, memory.inserts)
+        out: list[Any] = []
+        for number, (row, run) in enumerate(zip(rows, runs, strict=True)):
+            said = [self._unbridged(items[each], raw[each]) if row.is_reply else raw[each] for each in run]
+            out += _put_back(said, number, at)
+        return out
+
+    def _unbridged(self, item: Json, raw: msgspec.Raw) -> Any:
+        """A call that was made with `call_tool`, as the model made it; all else as it came."""
+        first = self._memory.bridged.get(str(item.get("call_id"))) if item.get("type") == "function_call" else None
+        if first is None:
+            return raw
+        text = rebridged(item.get("name"), item.get("arguments"), arguments_first=first)
+        return {**item, "name": self._memory.call, "arguments": text}
+
+
+def _put_back(said: list[Any], number: int, at: Mapping[Place, list[Insert]]) -> list[Any]:
+    """One reply as the model made it: answers stand after the calls of their round."""
+    sendable = {place: [each for each in inserts if not each.asked or each.later] for place, inserts in at.items()}
+    done = woven(said, number, sendable)
+    return [*(each for _, blocks in done.parts for each in blocks), *done.later]
+
+
+def is_models(item: Any) -> bool:
+    """Whether the model said this; the rest is the client's."""
+    if not isinstance(item, dict):
+        return False
+    kind = str(item.get("type") or "message")
+    return item.get("role") == "assistant" if kind == "message" else not kind.endswith(("_output", "_response"))
+
+
+def known(item: Any) -> Json:
+    """An item as it is marked: a call and its output have one id. Texts are marked as such, as ids are often left."""
+    if not isinstance(item, dict):
+        return {}
+    kind = str(item.get("type") or "message")
+    if kind.endswith("_output"):
+        return {"tool_call_id": item.get("call_id")}
+    if kind == "message" or item.get("encrypted_content"):
+        return item
+    return {"call_id": item.get("call_id") or item.get("id")}
+
+
+def _is_text(given: msgspec.Raw) -> bool:
+    return bytes(given).lstrip()[:1] == b'"'
+
+
+def _previous(fields: Fields) -> str:
+    value: Any = msgspec.json.decode(fields["previous_response_id"]) if "previous_response_id" in fields else None
+    return value if isinstance(value, str) else ""
+
+
+def _tools(tools: Sequence[Declared], deferred: Sequence[Declared], own: Sequence[Json]) -> list[msgspec.Raw]:
+    """The bridge's own first, where they stay when an agent gets more tools; then those that stay in sight."""
+    hidden = {tool.raw for tool in deferred}
+    # Functions are strict here unless they say otherwise, and then nothing could be left out of a search.
+    ours = [
+        {
+            "type": "function",
+            "name": each["name"],
+            "description": each["description"],
+            "parameters": each["schema"],
+            "strict": False,
+        }
+        for each in own
+    ]
+    stay = [msgspec.Raw(tool.raw) for tool in tools if tool.raw not in hidden]
+    return [*(msgspec.Raw(msgspec.json.encode(each)) for each in ours), *stay]
