@@ -94,8 +94,10 @@ def _items(said: msgspec.Raw) -> list[msgspec.Raw]:
 
 def _prior(family: Family, last: Any) -> str:
     """As `weave` marks it: by the last block of the last message."""
-    if not isinstance(last, dict) or family == "responses":
+    if not isinstance(last, dict):
         return ""
+    if family == "responses":
+        return mark(last if "call_id" not in last else {"tool_call_id": last["call_id"]})
     content = last.get("content")
     blocks: list[Json] = [each for each in content if isinstance(each, dict)] if isinstance(content, list) else []
     if family == "messages" and blocks:

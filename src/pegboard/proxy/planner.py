@@ -157,17 +157,19 @@ class DeferringPlanner:
     async def _answer_rest(self, family: Family, memory: Remembered, deferred: Sequence[Declared]) -> None:
         """Searches that a model made beside calls of the client's are answered with the client's results."""
         result = _request_editor(family).result
+        waiting = [each for insert in memory.inserts for each in insert.asked]
+        waiting += [each for asked in memory.pending.values() for each in asked if "text" not in each]
+        texts: dict[str, str] = {}
+        for each in waiting:
+            ask = _ask_of(each)
+            if ask.id not in texts:
+                texts[ask.id] = ask.problem or await self._search(ask, memory, deferred)
         for insert in memory.inserts:
-            for each in insert.asked:
-                ask = Ask(str(each["id"]), each["input"], {}, str(each["problem"]))
-                text = ask.problem or await self._search(ask, memory, deferred)
-                insert.later = [*insert.later, result(ask, text)]
+            # All at once, and not before: another request of the same conversation may have waited here too.
+            insert.later = [*insert.later, *(result(_ask_of(each), texts[str(each["id"])]) for each in insert.asked)]
             insert.asked = []
-        for waiting in memory.pending.values():
-            for each in waiting:
-                if "text" not in each:
-                    ask = Ask(str(each["id"]), each["input"], {}, str(each["problem"]))
-                    each["text"] = ask.problem or await self._search(ask, memory, deferred)
+        for each in waiting:
+            each["text"] = texts[str(each["id"])]
 
     async def _search(self, ask: Ask, memory: Remembered, deferred: Sequence[Declared]) -> str:
         if self._searching is None:
@@ -187,7 +189,7 @@ class DeferringPlanner:
     ) -> Edited:
         known = {tool.name: tool for tool in looked.tools if not tool.typed}
         turn = Turn(memory, looked.opening.prior, known)
-        reply = _reply_editor(looked.family, turn, looked.fields["tools"])
+        reply = _reply_editor(looked, turn)
 
         async def answer(ask: Ask) -> str:
             return await self._search(ask, memory, deferred)
@@ -247,18 +249,19 @@ def _request_editor(family: Family) -> Any:
     return ResponsesRequest
 
 
-def _reply_editor(family: Family, turn: Turn, tools: msgspec.Raw) -> ReplyEditor:
-    if family == "messages":
+def _reply_editor(looked: Looked, turn: Turn) -> ReplyEditor:
+    if looked.family == "messages":
         from pegboard.proxy.messages_reply import MessagesReply
 
         return MessagesReply(turn)
-    if family == "completions":
+    if looked.family == "completions":
         from pegboard.proxy.completions_reply import CompletionsReply
 
         return CompletionsReply(turn)
     from pegboard.proxy.responses_reply import ResponsesReply
 
-    return ResponsesReply(turn, tools)
+    stored = bytes(looked.fields.get("store", b"")).strip() != b"false"
+    return ResponsesReply(turn, looked.fields["tools"], stored=stored, previous=looked.opening.previous)
 
 
 @asynccontextmanager
@@ -291,6 +294,10 @@ async def _forget(store: Store, keep_seconds: float) -> None:
         await asyncio.sleep(UPKEEP_SECONDS)
         with suppress(StoreError):
             await store.forget_before(time.time() - keep_seconds)
+
+
+def _ask_of(waiting: Json) -> Ask:
+    return Ask(str(waiting["id"]), waiting["input"], {}, str(waiting["problem"]))
 
 
 def _unfit(memory: Remembered, executor: Executor, tools: Sequence[Declared]) -> str:
