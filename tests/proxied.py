@@ -12,7 +12,7 @@ from pegboard.index.embedders.static import StaticEmbedder
 from pegboard.protocols import Store
 from pegboard.proxy.keeper import Keeper
 from pegboard.proxy.planner import DeferringPlanner
-from pegboard.proxy.seam import Asked, Passed, Wire
+from pegboard.proxy.seam import Asked, Passed, ReplyCut, Wire
 from pegboard.proxy.searching import Searching
 from pegboard.proxy.tally import Tally
 from pegboard.testing import FakeLLM
@@ -32,6 +32,8 @@ class Proxied(httpx2.AsyncBaseTransport):
         self.fake = fake
         self.tally = Tally()
         self.passed: list[str] = []
+        self.is_cut = False
+        """Whether the latest reply broke off."""
         self.sent: list[bytes] = []
         """Every body that reached the API."""
         self.slice_by = slice_by
@@ -70,6 +72,8 @@ class Proxied(httpx2.AsyncBaseTransport):
         try:
             while True:
                 out += [plan.feed(piece) for piece in self._sliced(pieces)]
+                if self.is_cut:
+                    raise ReplyCut("the connection broke")
                 out.append(plan.finish())
                 if not await plan.again():
                     break
@@ -85,7 +89,9 @@ class Proxied(httpx2.AsyncBaseTransport):
 
     def _answer(self, path: str, headers: dict[str, str], body: bytes) -> tuple[int, str, list[bytes]]:
         self.sent.append(body)
-        return self.fake.answer(f"/v1{path}", headers, body)
+        made = self.fake.respond(f"/v1{path}", headers, body)
+        self.is_cut = made.is_cut
+        return made.status, made.kind, made.pieces
 
     def _sliced(self, pieces: Iterable[bytes]) -> list[bytes]:
         whole = b"".join(pieces)

@@ -27,6 +27,8 @@ class Insert(msgspec.Struct, kw_only=True, omit_defaults=True):
     """The mark of the visible block after them; empty at the end."""
     prior: str = ""
     """The mark of what the reply answered."""
+    shown: int = 0
+    """How many blocks of the reply the client had been shown before."""
     blocks: list[Json] = []
     results: list[Json] | None = None
     """Answers that ended this part of the reply; None when the reply went on in the same turn."""

@@ -44,6 +44,7 @@ class Turn:
         """Of all visible text so far."""
         self._prior = prior
         self._last = ""
+        self._shown = 0
         self._waiting: list[Insert] = []
         self._inserts: list[Insert] = []
         self._of_round: list[Insert] = []
@@ -61,6 +62,7 @@ class Turn:
             insert.before = known
         self._waiting = []
         self._last = known
+        self._shown += 1
         self.produced.append(block)
         self._everything.append(block)
         self.shows_calls = self.shows_calls or calls
@@ -73,7 +75,7 @@ class Turn:
         if self._waiting and ask is None and not self._waiting[-1].asked:
             self._waiting[-1].blocks.append(block)
             return
-        insert = Insert(after=self._last, prior=self._prior, blocks=[block], head=self.text_length)
+        insert = self._insert([block])
         if ask is not None:
             insert.asked = [{"id": ask.id, "input": ask.input, "problem": ask.problem}]
         self._waiting.append(insert)
@@ -86,12 +88,22 @@ class Turn:
         gone = [each for each in self._of_round if each.asked]
         self._inserts = [each for each in self._inserts if each not in gone]
         self._waiting = [each for each in self._waiting if each not in gone]
-        insert = Insert(after=self._last, prior=self._prior, blocks=calls, results=results, head=self.text_length)
+        insert = self._insert(calls, results)
         self._inserts.append(insert)
         self._waiting.append(insert)
         said = [*self.produced, *calls]
         self.begin_round()
         return said, results
+
+    def _insert(self, blocks: list[Json], results: list[Json] | None = None) -> Insert:
+        return Insert(
+            after=self._last,
+            prior=self._prior,
+            shown=self._shown,
+            blocks=blocks,
+            results=results,
+            head=self.text_length,
+        )
 
     def all_produced(self) -> list[Json]:
         """Every block of the reply so far, shown or not, in order."""

@@ -60,7 +60,7 @@ def _place(
     fits = [place for place in _between(insert, found, marks) if not _is_another(insert, taken.get(place))]
     if len(fits) > 1:
         fits = [place for place in fits if _prior(rows, place.row) == insert.prior] or fits
-    return fits[0] if fits else None
+    return min(fits, key=lambda place: abs(place.block - insert.shown)) if fits else None
 
 
 def _between(insert: Insert, found: dict[str, list[Place]], marks: list[list[str]]) -> list[Place]:

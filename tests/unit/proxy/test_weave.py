@@ -72,3 +72,10 @@ def test_inserts_of_one_place_keep_their_order() -> None:
     done = woven([call("1")], 1, places(rows([text("hi")], [call("1")]), inserts))
     [(_, blocks)] = done.parts
     assert [each.get("text") for each in blocks[:3]] == ["hidden 0", "hidden 1", "hidden 2"]
+
+
+def test_between_texts_that_are_all_the_same_it_goes_by_how_many_were_shown_before() -> None:
+    same = mark(text("Wait."))
+    inserts = [hidden(str(number), after=same, before=same, shown=number) for number in (1, 2, 3)]
+    history = rows([text("hi")], [text("Wait.")] * 4)
+    assert places(history, inserts) == {Place(1, number): [inserts[number - 1]] for number in (1, 2, 3)}
