@@ -59,12 +59,13 @@ async def lived(executor: str, moves: list[Move], *, stream: bool, slice_by: int
     assert all(name in {tool["name"] for tool in messages_tools()} for name, _ in agent.ran)
 
 
-def expected(moves: list[Move]) -> list[tuple[str, Any]]:
+def expected(moves: list[Move]) -> list[str]:
     """The calls that a client is to run, in order."""
     calls = [call for move in moves for call in move.calls]
     real = [(name, given) for name, given in calls if name not in ("search_tools", "call_tool")]
     through = [(given["name"], given.get("arguments", {})) for name, given in calls if name == "call_tool"]
-    return sorted(map(repr, [*real, *((name, given) for name, given in through if name in NAMES)]))
+    every: list[Any] = [*real, *((name, given) for name, given in through if name in NAMES)]
+    return sorted(repr(each) for each in every)
 
 
 @settings(deadline=None, max_examples=40)
@@ -87,7 +88,7 @@ def test_every_call_that_a_model_makes_is_run_by_the_client_once(moves, stream) 
         agent = Agent(Proxied(fake, executor="bridge"), stream=stream)
         while fake.model.moves:
             await agent.says("Go")
-        assert sorted(map(repr, agent.ran)) == expected(moves)
+        assert sorted(repr(each) for each in agent.ran) == expected(moves)
 
     asyncio.run(run())
 

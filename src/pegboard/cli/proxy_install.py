@@ -16,7 +16,7 @@ from pegboard.cli.proxy_places import RESTART_HINT, base_url, machine, proxy_con
 from pegboard.config.installers.agents import AGENTS, Agent, agent_named
 from pegboard.config.installers.documents import parse
 from pegboard.config.installers.redirect import FilePlan, Plan, Proxy, plan
-from pegboard.config.installers.show import diff, hidden_values
+from pegboard.config.installers.show import diff, hidden_values, is_cut
 from pegboard.config.model import Config
 from pegboard.errors import PegboardError
 from pegboard.store.redirects import Redirects
@@ -57,8 +57,13 @@ def _texts(agent: Agent, redirects: Redirects) -> Mapping[Path, str | None]:
 
 def _show(planned: Plan) -> None:
     for each in _changes(planned):
-        for line in _lines(each):
+        lines = _lines(each)
+        for line in lines:
             output.say(output.printable(line))
+        if any(is_cut(line) for line in lines):
+            # In settings that are one long line, the change itself may be what was cut off.
+            for setting in each.settings:
+                output.say(output.printable(f"{setting.name} = {setting.value}"))
     for name, reason in planned.stays.items():
         output.warn(output.printable(f"{name} stays as it is: {reason.rstrip('.')}."))
 

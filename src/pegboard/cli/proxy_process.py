@@ -139,11 +139,11 @@ def _said(log: Path, size: int) -> str:
 # ── Ending ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def end(proxy: Running) -> bool:
+def end(proxy: Running, patience: float = STOP_SECONDS) -> bool:
     """Ends a proxy that has just answered; says whether it went by itself, and not by force."""
     if not _signal(proxy.pid, signal.SIGTERM):
         return True
-    if _wait(lambda: not is_alive(proxy.pid), STOP_SECONDS, "waiting for streams to finish"):
+    if _wait(lambda: not is_alive(proxy.pid), patience, "waiting for streams to finish"):
         return True
     _signal(proxy.pid, signal.SIGKILL)
     if not _wait(lambda: not is_alive(proxy.pid), KILL_SECONDS, "ending the proxy"):

@@ -6,8 +6,10 @@ import argparse
 
 from pegboard.cli import output
 from pegboard.cli.proxy_places import RESTART_HINT, base_url, proxy_config
-from pegboard.cli.proxy_process import end, running
+from pegboard.cli.proxy_process import end, is_alive, is_taken, last, running
 from pegboard.cli.proxy_start import tell_pointed
+from pegboard.errors import PegboardError
+from pegboard.proxy.tally import Running
 
 
 def run(args: argparse.Namespace) -> int:
@@ -15,6 +17,7 @@ def run(args: argparse.Namespace) -> int:
     config = proxy_config(args)
     there = running(config.state_dir)
     if there is None:
+        _refuse_hanging(last(config.state_dir))
         if args.json:
             output.emit({"stopped": False, "pid": None, "forced": False})
         else:
@@ -29,3 +32,12 @@ def run(args: argparse.Namespace) -> int:
     output.say(RESTART_HINT)
     tell_pointed(config)
     return 0
+
+
+def _refuse_hanging(known: Running | None) -> None:
+    """One that does not say who it is could be anybody's process, so it is not touched; but it is not "not running"."""
+    if known is not None and is_alive(known.pid) and is_taken(known.listen):
+        raise PegboardError(
+            f"Process {known.pid} may be the proxy, but does not answer on {known.listen}.",
+            hint=f"`ps -p {known.pid}` says what it is; a proxy that hangs ends with `kill -9 {known.pid}`.",
+        )

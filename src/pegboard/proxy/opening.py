@@ -30,8 +30,8 @@ _SIGNS = frozenset(
 
 
 class _Head(msgspec.Struct):
-    role: str = ""
-    type: str = ""
+    role: str | None = None
+    type: str | None = None
     content: msgspec.Raw = msgspec.Raw(b'""')
 
 

@@ -95,11 +95,20 @@ class Passage(msgspec.Struct):
                 return
             async with contextlib.aclosing(reply):
                 await self._drive(exchange, reply, held, meter)
-            if not await exchange.again():
+            if not await self._again(exchange):
                 break
             self.tally.rounds += 1
         await self._finish(reply.headers, held)
         meter.reader.add_to(self.tally.deferred_tokens)
+
+    async def _again(self, exchange: Exchange) -> bool:
+        try:
+            return await exchange.again()
+        except ReplyCut as cut:
+            words = f"The turn was broken off: {cut}."
+            if self.client.answer.is_begun:
+                await self._break_off(exchange, 502, self.error(502, words))
+            raise ApiFailed(CUT, words) from None
 
     async def _round(self, exchange: Exchange) -> Reply | None:
         """One round's reply with status 200; None when it was another, which the client then has."""

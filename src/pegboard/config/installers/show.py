@@ -77,5 +77,10 @@ def _without(text: str, values: list[str]) -> str:
     return text
 
 
+def is_cut(line: str) -> bool:
+    """Whether a line that is shown is only the beginning of one."""
+    return len(line) > WIDTH
+
+
 def _cut(line: str) -> str:
     return line if len(line) <= WIDTH else f"{line[:WIDTH]} …"
