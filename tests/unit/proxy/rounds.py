@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Coroutine, Iterable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -115,7 +116,7 @@ class Driven(msgspec.Struct):
 
 def sliced(data: bytes, cuts: Iterable[int] = ()) -> list[bytes]:
     at = sorted({0, len(data), *(cut % (len(data) + 1) for cut in cuts)})
-    return [data[start:end] for start, end in zip(at, at[1:], strict=False)]
+    return [data[start:end] for start, end in pairwise(at)]
 
 
 def driven(exchange: Edited, answer: Callable[[bytes], bytes], cuts: Sequence[int] = ()) -> Driven:

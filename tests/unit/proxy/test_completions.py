@@ -72,7 +72,7 @@ def message(done: Driven) -> dict[str, Any]:
                 elif piece is not None:
                     assert key != "role" or "role" not in said
                     said[key] = said.get(key, "") + piece
-    said = {"role": said.get("role"), "content": said.get("content") or None, **said}
+    said = {"role": "assistant", "content": said.get("content") or None, **said}
     return {**said, "tool_calls": calls} if calls else said
 
 
@@ -417,7 +417,7 @@ def test_comments_and_chunks_without_choices_pass() -> None:
 def test_after_a_cut_nothing_is_answered_and_half_a_call_is_forgotten(reason) -> None:
     memory = remembered()
     done = told(chunk({"content": "So"}) + chunk(search()) + chunk({}, reason) + DONE, memory=memory)
-    assert message(done) == {"role": "assistant", "content": "So"} | {"role": None}
+    assert message(done) == {"role": "assistant", "content": "So"} | {"role": "assistant"}
     assert (len(done.sent), memory.inserts) == (1, [])
 
 
