@@ -214,7 +214,7 @@ def running(main: Callable[[], Any]) -> None:
         faults: list[dict[str, Any]] = []
         asyncio.get_running_loop().set_exception_handler(lambda _, context: faults.append(context))
         await main()
-        assert faults == []
+        assert not faults, faults[0]
 
     asyncio.run(guarded())
 
