@@ -110,8 +110,11 @@ def _bind(listen: str) -> socket.socket:
     host = host.strip("[]")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
+        # An empty host would be every address of this machine; that has to be said in words.
+        if not host or not port.isdecimal() or int(port) > 65535:
+            raise ValueError("it is not HOST:PORT")
         listener = socket.create_server((host, int(port)), family=family, backlog=1024)
-    except (OSError, ValueError, OverflowError) as error:
+    except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise PegboardError(f"Cannot listen on {listen}: {reason}.", hint="Set `proxy.listen`.") from None
     # Connections inherit it. asyncio sets it only where it made the socket; without it a body waits 40 ms for its head.
