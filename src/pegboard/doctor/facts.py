@@ -114,6 +114,8 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     scope: Literal["managed", "local", "project", "user", "shell", "environment"] = "user"
     key: tuple[str, ...] = ()
     """Where in the file."""
+    changed_at: float = 0.0
+    """When its file was last written; 0 when unknown, or when the agent rewrites it all the time."""
 
     @property
     def editable(self) -> bool:
@@ -136,6 +138,10 @@ class ServerEntry(msgspec.Struct, frozen=True, kw_only=True):
     enabled: bool = True
     launch: str = ""
     """A digest of what it starts or where it is: equal for one server under two names."""
+    changed_at: float = 0.0
+    """When its file was last written; 0 when unknown, or when the agent rewrites it all the time."""
+    pending: bool = False
+    """A project's server that nobody has approved yet: it is not started."""
 
 
 class AgentState(msgspec.Struct, frozen=True, kw_only=True):
@@ -155,6 +161,10 @@ class AgentState(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it runs now: then files that it rewrites itself are not to be edited."""
     problems: tuple[str, ...] = ()
     """Files that could not be read, and why."""
+    changed_at: float = 0.0
+    """When the latest of the files that say so was written; files that the agent rewrites all the time aside."""
+    looked_at: tuple[Path, ...] = ()
+    """The files that were read, whether they are there or not."""
 
     def setting(self, name: str) -> Setting | None:
         """The value that counts."""
