@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from pegboard.proxy.events import Splitter
+from pegboard.proxy.events import Event, Splitter
 from pegboard.proxy.seam import ReplyCut
 from pegboard.proxy.turn import Ask, ReplyEditor, RequestEditor
 from pegboard.types import Json
@@ -40,6 +40,7 @@ class Edited:
         self._keep = keep
         self._most_rounds = most_rounds
         self._rounds: list[tuple[list[Json], list[Json]]] = []
+        self._made = 0
         self._splitter = Splitter()
         self._whole = bytearray()
         self._answered = False
@@ -58,6 +59,8 @@ class Edited:
         """The rest, now that the reply has come to its end."""
         if self.streamed:
             rest = self._splitter.rest()
+            if not self._reply.is_over:  # some servers leave out the empty line after the last event
+                rest = self._reply.event(Event(rest))
             if not self._reply.is_over:
                 raise ReplyCut("the stream ended in the middle")
             return b"" if self._another else rest
@@ -70,13 +73,16 @@ class Edited:
         if not isinstance(reply, dict):
             return whole
         shown = self._reply.whole(reply)
-        return b"" if self._another else msgspec.json.encode(shown)
+        if self._another:
+            return b""
+        return whole if shown is reply else msgspec.json.encode(shown)
 
     async def again(self) -> bool:
         """Whether another round follows: the model searched, or the API paused."""
         if not self._another:
             return False
-        if len(self._rounds) >= self._most_rounds:
+        self._made += 1
+        if self._made > self._most_rounds:
             raise ReplyCut(f"the model searched {self._most_rounds} times in one turn without doing anything else")
         turn = self._reply.turn
         if self._reply.goes_on:
@@ -97,8 +103,11 @@ class Edited:
 
     async def close(self) -> None:
         """Keeps what later requests need, if there was a reply at all."""
-        if self._answered:
-            await self._keep()
+        if not self._answered:
+            return
+        if not self._reply.turn.is_kept:
+            self._reply.turn.tear()
+        await self._keep()
 
     @property
     def _another(self) -> bool:

@@ -6,18 +6,20 @@ Above: `planner`. Below: the `Store`, `memory`.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 
 import msgspec
 
 from pegboard.errors import StoreError
 from pegboard.protocols import Store
-from pegboard.proxy.memory import Remembered
+from pegboard.proxy.memory import Remembered, is_sure
 
 MOST_LIVE = 500
 """Conversations held in memory; the store has the rest."""
 MOST_VARIANTS = 4
 """Of conversations that begin with the same words."""
+MOST_BYTES = 900_000
+"""Of all that is kept under one key; a store takes no more than a mebibyte."""
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(list[Remembered])
 
@@ -59,7 +61,7 @@ class Keeper:
         """Writes down what is remembered under this key."""
         known = self._live.get(key)
         if known:
-            await self._write(key, _ENCODER.encode(known))
+            await self._write(key, _within(known))
 
     async def point(self, reply: str, key: str) -> None:
         """Remembers which conversation a reply belongs to, for clients that name only the reply."""
@@ -94,16 +96,38 @@ class Keeper:
             self.warnings = [*self.warnings, error.message][-20:]
 
 
-def chosen(known: Sequence[Remembered], body: bytes) -> Remembered | None:
-    """Of conversations that began alike, the one whose calls this request has; else the latest."""
-    if len(known) < 2:
-        return known[0] if known else None
-    for each in reversed(known):
-        ids = [*each.bridged, *(insert.after.removeprefix("id:") for insert in each.inserts if insert.after)]
-        ids += [insert.before.removeprefix("id:") for insert in each.inserts if insert.before]
-        if any(f'"{one}"'.encode() in body for one in ids[-50:]):
-            return each
-    return known[-1]
+def chosen(known: Sequence[Remembered], begun: str, said: Container[str]) -> Remembered | None:
+    """Of conversations that began alike, the one that this history is of; None when it is of none of them.
+
+    `begun` is the mark of the request's tools, `said` are the marks of its replies. Of several that fit equally well
+    it is the latest.
+    """
+    fits = [(_likeness(each, begun, said), number) for number, each in enumerate(known)]
+    best, number = max(fits, default=((False, False, False), 0))
+    return known[number] if any(best[::2]) else None
+
+
+def _likeness(each: Remembered, begun: str, said: Container[str]) -> tuple[bool, bool, bool]:
+    """Whether it has a call or so of the history's, whether it has the same tools, whether it has at least a text.
+
+    The same tools alone are enough where a reply broke off: what clients keep of it has no mark.
+    """
+    seen = [mark for mark in each.seen if mark in said]
+    same = each.begun == begun
+    return any(map(is_sure, seen)), same, bool(seen) or (same and each.is_torn)
+
+
+def _within(known: list[Remembered]) -> bytes:
+    """All of them as they are stored, within bounds: the oldest that was hidden in the largest goes first."""
+    state = _ENCODER.encode(known)
+    while len(state) > MOST_BYTES:
+        largest = max(known, key=lambda each: len(_ENCODER.encode(each)))
+        if largest.inserts or largest.definitions:
+            largest.shrink()
+        else:
+            known.remove(largest)
+        state = _ENCODER.encode(known)
+    return state
 
 
 def _decoded(raw: bytes) -> list[Remembered]:

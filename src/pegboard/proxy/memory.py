@@ -6,6 +6,7 @@ Above: `planner` keeps it, the editors fill it, `weave` puts it back. Below: not
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from typing import Any, Literal
 
 import msgspec
@@ -14,6 +15,8 @@ from pegboard.types import Json
 
 MOST_INSERTS = 400
 MOST_CALLS = 4_000
+MOST_SEEN = 200
+_FIRST_SEEN = 8
 
 Executor = Literal["native", "bridge"]
 
@@ -27,8 +30,16 @@ class Insert(msgspec.Struct, kw_only=True, omit_defaults=True):
     """The mark of the visible block after them; empty at the end."""
     prior: str = ""
     """The mark of what the reply answered."""
+    spoken: tuple[str, str] = ("", "")
+    """`after` and `before` where a client leaves thinking out."""
+    length: int = 0
+    """Of the text that stood before: a client may have put it together with the next."""
     shown: int = 0
     """How many blocks of the reply the client had been shown before."""
+    row: int = 0
+    """Which message of the client's history the reply became; 0 when nobody knows."""
+    turn: int = 0
+    """Which reply of the conversation it belongs to, in the order in which they ended."""
     blocks: list[Json] = []
     results: list[Json] | None = None
     """Answers that ended this part of the reply; None when the reply went on in the same turn."""
@@ -63,16 +74,40 @@ class Remembered(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Replies by the id the client knows, and the id the API knows the end of them by."""
     pending: dict[str, list[Json]] = {}
     """Calls of a stored reply that the client does not know of, by the id it knows the reply by."""
+    seen: list[str] = []
+    """Marks of replies that the client was shown: a history without any of them is another conversation's."""
+    is_torn: bool = False
+    """Whether a reply broke off, of which a client may have kept what has no mark."""
+    turns: int = 0
+    """Replies so far."""
 
     def add(self, inserts: list[Insert]) -> None:
-        """Remembers these too; of very many the oldest go."""
-        self.inserts = [*self.inserts, *inserts][-MOST_INSERTS:]
+        """Remembers what was hidden in one more reply."""
+        self.turns += 1
+        for insert in inserts:
+            insert.turn = self.turns
+        self.inserts = [*self.inserts, *inserts]
+        if len(self.inserts) > MOST_INSERTS:
+            # A good part at once: whenever the oldest go, the prompt's prefix changes, and that is paid for.
+            del self.inserts[: MOST_INSERTS // 4]
+
+    def see(self, marks: Iterable[str]) -> None:
+        """Remembers what a client was shown; of very many the first and the latest."""
+        self.seen += [each for each in dict.fromkeys(marks) if each not in self.seen]
+        del self.seen[_FIRST_SEEN : -(MOST_SEEN - _FIRST_SEEN)]
 
     def bridge(self, call: str, *, arguments_first: bool) -> None:
         """Remembers that this call was made through the bridge."""
         self.bridged[call] = arguments_first
-        while len(self.bridged) > MOST_CALLS:
-            del self.bridged[next(iter(self.bridged))]
+        if len(self.bridged) > MOST_CALLS:
+            for known in [*self.bridged][: MOST_CALLS // 4]:
+                del self.bridged[known]
+
+    def shrink(self) -> None:
+        """Lets the older go: there is too much to keep."""
+        del self.inserts[: len(self.inserts) // 4 + 1]
+        for name in [*self.definitions][: len(self.definitions) // 4 + 1]:
+            del self.definitions[name]
 
 
 def digest(*parts: Any) -> str:
@@ -85,7 +120,10 @@ def digest(*parts: Any) -> str:
 
 
 def mark(block: Any) -> str:
-    """What a block of a reply is known by when it comes back: ids and signatures where it has them, else its text."""
+    """What a block of a reply is known by when it comes back: ids and signatures where it has them, else its text.
+
+    What says nothing has no mark: clients leave it out, and it is everywhere.
+    """
     if not isinstance(block, dict):
         return ""
     if known := block.get("call_id") or (
@@ -98,12 +136,18 @@ def mark(block: Any) -> str:
         return f"sig:{digest(known)}"
     if block.get("type") == "redacted_thinking":
         return f"sig:{digest(block.get('data'))}"
-    return f"text:{digest(text_of(block).strip())}"
+    text = text_of(block).strip()
+    return f"text:{digest(text)}" if text else ""
 
 
 def is_sure(known: str) -> bool:
     """Whether a mark can be in one place only."""
-    return known.startswith(("id:", "sig:"))
+    return known.startswith(("id:", "sig:", "for:"))
+
+
+def is_thought(known: str) -> bool:
+    """Whether this marks thinking, which some clients leave out."""
+    return known.startswith("sig:")
 
 
 def text_of(value: Any) -> str:

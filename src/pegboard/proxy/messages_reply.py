@@ -18,7 +18,6 @@ from pegboard.types import Json
 _NATIVE = ("tool_search_tool_regex", "tool_search_tool_bm25")
 _CUT = ("", "error", "max_tokens", "model_context_window_exceeded", "refusal")
 """Stop reasons after which nothing is to be answered."""
-_GROWS = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature"}
 
 
 class Builder:
@@ -33,11 +32,12 @@ class Builder:
         kind = str(delta.get("type"))
         if kind == "input_json_delta":
             self._json += str(delta.get("partial_json") or "")
-        elif kind in _GROWS:
-            field = _GROWS[kind]
-            self.block[field] = str(self.block.get(field) or "") + str(delta.get(field) or "")
         elif kind == "citations_delta":
             self.block["citations"] = [*(self.block.get("citations") or []), delta.get("citation")]
+        else:  # text, thinking, a signature, and kinds to come: what is text goes on, what is not is new
+            for field in delta.keys() - {"type"}:
+                before, more = self.block.get(field), delta[field]
+                self.block[field] = before + more if isinstance(before, str) and isinstance(more, str) else more
 
     def done(self) -> Json:
         """The whole block."""
@@ -72,7 +72,7 @@ class MessagesReply:
         self._visible: dict[int, tuple[int, Builder]] = {}
         self._hidden: dict[int, Builder] = {}
         self._bridged: dict[int, Bridged] = {}
-        self._content: list[Json] = []
+        self._content: list[Any] = []
 
     @property
     def goes_on(self) -> bool:
@@ -108,7 +108,9 @@ class MessagesReply:
                 return self._closing(event, data)
             case "message_stop":
                 self.is_over = True
-                return b"" if self._another else event.raw
+                if self._another:
+                    return b""
+                self.turn.commit()
             case "error":
                 self.is_over, self._stop = True, "error"
         return event.raw
@@ -168,11 +170,14 @@ class MessagesReply:
 
     def _closing(self, event: Event, data: Json) -> bytes:
         delta, usage = data.get("delta"), data.get("usage")
-        self._stop = str(delta.get("stop_reason") or "") if isinstance(delta, dict) else ""
-        self._usage |= usage if isinstance(usage, dict) else {}
+        self._stop = str(delta.get("stop_reason") or self._stop) if isinstance(delta, dict) else self._stop
+        # A field that is null says nothing against what it was at the start.
+        given = usage.items() if isinstance(usage, dict) else ()
+        self._usage |= {key: value for key, value in given if value is not None}
         if self._another:
             return b""
-        self.turn.commit()
+        if self._stop:
+            self.turn.commit()
         return event.raw if self._first else event.saying({**data, "usage": summed(self._before, self._usage)})
 
     def _called(self, bridged: Bridged, piece: str) -> bytes:
@@ -206,23 +211,29 @@ class MessagesReply:
     # ── one piece ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def whole(self, reply: Json) -> Json:
-        """A reply that is not a stream."""
+        """A reply that is not a stream; the very same where nothing in it is changed."""
         self._stop, self.is_over = str(reply.get("stop_reason") or ""), True
-        usage = reply.get("usage")
+        content, usage = reply.get("content"), reply.get("usage")
         self._usage = dict(usage) if isinstance(usage, dict) else {}
-        for block in reply.get("content") or []:
-            if not isinstance(block, dict):
-                self._content.append(block)
-            elif self._hides(block):
-                self._hide(block)
-            elif self._bridges(block):
-                self._bridge(block)
-            else:
-                self._show(block)
-                self._content.append(block)
-        if not self._another:
-            self.turn.commit()
+        for block in content if isinstance(content, list) else ():
+            self._take(block)
+        if self._another:
+            return reply
+        self.turn.commit()
+        if not isinstance(content, list) or (self._first and list(map(id, self._content)) == list(map(id, content))):
+            return reply
         return {**reply, "content": self._content, "usage": summed(self._before, self._usage)}
+
+    def _take(self, block: Any) -> None:
+        if not isinstance(block, dict):
+            self._content.append(block)
+        elif self._hides(block):
+            self._hide(block)
+        elif self._bridges(block):
+            self._bridge(block)
+        else:
+            self._show(block)
+            self._content.append(block)
 
     def _bridge(self, block: Json) -> None:
         given = block.get("input")

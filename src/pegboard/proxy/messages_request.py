@@ -13,7 +13,7 @@ import msgspec
 from pegboard.proxy.declared import Declared
 from pegboard.proxy.memory import Insert, Remembered
 from pegboard.proxy.turn import Ask
-from pegboard.proxy.weave import Row, places, woven
+from pegboard.proxy.weave import Row, parted, places, woven
 from pegboard.surface.markers import longest
 from pegboard.types import Json
 
@@ -65,6 +65,7 @@ class MessagesRequest:
             return list(raw)
         messages: list[Json] = [msgspec.json.decode(each) for each in raw]
         rows = [Row(blocks_of(each), each.get("role") == "assistant") for each in messages]
+        parted(rows, memory.inserts)
         at = places(rows, memory.inserts)
         touched = {place.row for place in at}
         out: list[Any] = []

@@ -5,6 +5,7 @@ Above: `planner`. Below: `memory`. Pure. Most of a long history is never parsed 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,7 +16,11 @@ from pegboard.proxy.memory import digest, mark, text_of
 from pegboard.types import Json
 
 Fields = Mapping[str, msgspec.Raw]
-_DEFERRAL = (b"tool_reference", b"tool_addition", b"tool_search", b"additional_tools", b"defer_loading")
+_DEFERRAL = re.compile(rb'"(?:tool_(?:reference|addition|removal|search)|additional_tools)')
+_MODELS = ("function_call", "reasoning")
+"""Items of the Responses API that only a model makes."""
+LATEST = 3
+"""Replies at the end of a history that are looked at."""
 _SIGNS = frozenset(
     {
         "tool_reference",
@@ -30,9 +35,23 @@ _SIGNS = frozenset(
 
 
 class _Head(msgspec.Struct):
+    """A message or an item: what tells of its place. What it says is not read."""
+
     role: str | None = None
     type: str | None = None
     content: msgspec.Raw = msgspec.Raw(b'""')
+    tool_calls: msgspec.Raw = msgspec.Raw(b"null")
+    tool_call_id: Any = None
+    call_id: Any = None
+    id: Any = None
+    encrypted_content: Any = None
+
+    def read(self) -> Json:
+        """As marks are made of it."""
+        content: Any = msgspec.json.decode(self.content)
+        names = ("role", "type", "tool_call_id", "call_id", "id", "encrypted_content")
+        known = {name: value for name in names if (value := getattr(self, name)) is not None}
+        return {**known, "content": content, "tool_calls": msgspec.json.decode(self.tool_calls)}
 
 
 class Opening(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,6 +64,10 @@ class Opening(msgspec.Struct, frozen=True, kw_only=True):
     """The mark of what the model is to answer."""
     previous: str = ""
     """The reply it goes on from, where the API keeps the history."""
+    row: int = 0
+    """Which message the reply will be in the client's history; 0 where a reply is not one message."""
+    said: frozenset[str] = frozenset()
+    """Marks of the model's first and latest replies."""
 
 
 def opening(family: Family, fields: Fields, *context: str) -> Opening | None:
@@ -53,24 +76,35 @@ def opening(family: Family, fields: Fields, *context: str) -> Opening | None:
     if said is None:
         return None
     try:
-        whole = _items(said)
-        heads = [msgspec.json.decode(raw, type=_Head) for raw in whole]
-        last: Any = msgspec.json.decode(whole[-1]) if whole else None
+        heads = _heads(said)
         previous = _text(fields.get("previous_response_id"))
         first = next((head for head in heads if head.role == "user"), None)
         text = text_of(msgspec.json.decode(first.content)) if first is not None else ""
-    except msgspec.MsgspecError:
+        replies = [head for head in heads if head.role == "assistant" or head.type in _MODELS]
+        prior = _prior(family, heads[-1].read()) if heads else ""
+        marks = frozenset(
+            known
+            for head in {id(each): each for each in (*replies[:1], *replies[-LATEST:])}.values()
+            for known in _marks(family, head.read())
+        )
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return None
     if not heads:
         return None
-    begun = previous or any(head.role == "assistant" or head.type in ("function_call", "reasoning") for head in heads)
     key = digest(family, *context, text) if first is not None and not previous else ""
-    return Opening(key=key, is_first=not begun and bool(key), prior=_prior(family, last), previous=previous)
+    return Opening(
+        key=key,
+        is_first=bool(key) and not previous and not replies,
+        prior=prior,
+        previous=previous,
+        row=len(heads) if family != "responses" else 0,
+        said=marks,
+    )
 
 
 def defers_itself(body: bytes, fields: Fields) -> bool:
     """Whether the client uses the API's own ways of deferring tools: then it is left alone."""
-    if not any(sign in body for sign in _DEFERRAL):
+    if not _DEFERRAL.search(body):
         return False
     said = [fields[field] for field in ("messages", "input") if field in fields]
     return any(_has_sign(msgspec.json.decode(each), 8) for each in said)
@@ -86,16 +120,28 @@ def _has_sign(value: Any, depth: int) -> bool:
     return value.get("type") in _SIGNS or _has_sign(value.get("content"), depth - 1)
 
 
-def _items(said: msgspec.Raw) -> list[msgspec.Raw]:
-    if bytes(said).lstrip()[:1] == b'"':
-        return [msgspec.Raw(b'{"role":"user","content":%s}' % bytes(said))]
-    return msgspec.json.decode(said, type=list[msgspec.Raw])
+def _heads(said: msgspec.Raw) -> list[_Head]:
+    if bytes(memoryview(said)[:1]) == b'"':
+        return [_Head(role="user", content=said)]
+    return msgspec.json.decode(said, type=list[_Head])
 
 
-def _prior(family: Family, last: Any) -> str:
+def _marks(family: Family, reply: Json) -> list[str]:
+    """As `turn` marks what it shows."""
+    content = reply["content"]
+    if family == "messages":
+        blocks = content if isinstance(content, list) else [{"type": "text", "text": content}]
+        return [mark(block) for block in blocks]
+    if family == "completions":
+        calls = reply["tool_calls"] if isinstance(reply["tool_calls"], list) else []
+        ids = [{"call_id": each.get("id")} for each in calls if isinstance(each, dict)]
+        return [mark(each) for each in ({"type": "text", "text": text_of(content)}, *ids)]
+    is_call = reply.get("type") not in (None, "message") and "encrypted_content" not in reply
+    return [mark({"call_id": reply.get("call_id") or reply.get("id")} if is_call else reply)]
+
+
+def _prior(family: Family, last: Json) -> str:
     """As `weave` marks it: by the last block of the last message."""
-    if not isinstance(last, dict):
-        return ""
     if family == "responses":
         return mark(last if "call_id" not in last else {"tool_call_id": last["call_id"]})
     content = last.get("content")

@@ -71,6 +71,12 @@ class DeferringPlanner:
 
     async def plan(self, asked: Asked) -> Exchange | Passed:
         """The changed exchange, or why the request goes through as it is."""
+        try:
+            return await self._plan(asked)
+        except (msgspec.MsgspecError, UnicodeError, RecursionError):  # half characters, or depths without end
+            return Passed("not understood")
+
+    async def _plan(self, asked: Asked) -> Exchange | Passed:
         looked = self._look(asked)
         if isinstance(looked, Passed):
             return looked
@@ -78,7 +84,10 @@ class DeferringPlanner:
         if isinstance(found, Passed):
             return found
         key, memory = found
-        tools, deferred = self._divided(looked, memory)
+        tools = looked.tools
+        # What the client forces is in sight, once: a prefix that changed for good would be paid for at every turn.
+        kept = [*memory.kept, *_forced(looked.fields)]
+        _, deferred = split(tools, looked.about.profile, self._config.keep, kept)
         await self._answer_rest(looked.family, memory, deferred)
         own = definitions(memory.search, memory.call, memory.listing) if memory.executor == "bridge" else ()
         request: RequestEditor = _request_editor(looked.family)(looked.fields, tools, deferred, memory, own)
@@ -91,20 +100,17 @@ class DeferringPlanner:
 
     def _look(self, asked: Asked) -> Looked | Passed:
         family: Family = "messages" if asked.wire == "count_tokens" else asked.wire
-        try:
-            fields = msgspec.json.decode(asked.body, type=dict[str, msgspec.Raw])
-            entries = msgspec.json.decode(fields["tools"], type=list[msgspec.Raw]) if "tools" in fields else []
-            model: Any = msgspec.json.decode(fields["model"]) if "model" in fields else None
-            strange = any(_truthy(fields, name) for name in _STRANGE) or _number(fields, "n") > 1
-            if not entries or not isinstance(model, str):
-                return Passed("no tools")
-            tools = self._declarations.read(family, map(bytes, entries))
-            if tools is None or strange or len({tool.name for tool in tools if not tool.typed}) != _plain(tools):
-                return Passed("not understood")
-            if any(tool.defers for tool in tools) or defers_itself(asked.body, fields):
-                return Passed("the client defers by itself")
-        except (msgspec.MsgspecError, UnicodeError):
+        fields = msgspec.json.decode(asked.body, type=dict[str, msgspec.Raw])
+        entries = msgspec.json.decode(fields["tools"], type=list[msgspec.Raw]) if "tools" in fields else []
+        model: Any = msgspec.json.decode(fields["model"]) if "model" in fields else None
+        strange = any(_truthy(fields, name) for name in _STRANGE) or _number(fields, "n") > 1
+        if not entries or not isinstance(model, str):
+            return Passed("no tools")
+        tools = self._declarations.read(family, map(bytes, entries))
+        if tools is None or strange or len({tool.name for tool in tools if not tool.typed}) != _plain(tools):
             return Passed("not understood")
+        if any(tool.defers for tool in tools) or defers_itself(asked.body, fields):
+            return Passed("the client defers by itself")
         user = asked.headers.get("authorization", "") + asked.headers.get("x-api-key", "") if self._is_shared else ""
         begun = opening(family, fields, asked.upstream, user)
         if begun is None:
@@ -124,8 +130,9 @@ class DeferringPlanner:
             return Passed("not for this model")
         key = looked.opening.key or await self._keeper.pointed(looked.opening.previous)
         known = await self._keeper.of(key) if key else []
+        begun = digest(*(tool.name for tool in looked.tools))
         if not looked.opening.is_first:
-            memory = chosen(known, looked.asked.body)
+            memory = _goes_on(looked.opening, known, begun)
             reason = "not seen from its beginning" if memory is None else _unfit(memory, executor, looked.tools)
             return Passed(reason) if reason or memory is None else (key, memory)
         kept = _forced(looked.fields)
@@ -136,21 +143,13 @@ class DeferringPlanner:
         search, call = names_for(looked.tools) if executor == "bridge" else ("", "")
         fresh = Remembered(
             executor=executor,
-            begun=digest(*(tool.name for tool in looked.tools)),
+            begun=begun,
             search=search,
             call=call,
             listing=listing(deferred) if executor == "bridge" else "",
             kept=kept,
         )
         return key, fresh if looked.asked.wire == "count_tokens" else self._keeper.begin(key, fresh)
-
-    def _divided(self, looked: Looked, memory: Remembered) -> tuple[list[Declared], list[Declared]]:
-        """All tools, and those of them that are deferred. One that the client forces stays in sight from then on."""
-        for name in _forced(looked.fields):
-            if name not in memory.kept:
-                memory.kept.append(name)
-        _, deferred = split(looked.tools, looked.about.profile, self._config.keep, memory.kept)
-        return looked.tools, deferred
 
     # ── answering ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -188,7 +187,7 @@ class DeferringPlanner:
         deferred: Sequence[Declared],
     ) -> Edited:
         known = {tool.name: tool for tool in looked.tools if not tool.typed}
-        turn = Turn(memory, looked.opening.prior, known)
+        turn = Turn(memory, looked.opening.prior, known, looked.opening.row)
         reply = _reply_editor(looked, turn)
 
         async def answer(ask: Ask) -> str:
@@ -304,8 +303,14 @@ def _unfit(memory: Remembered, executor: Executor, tools: Sequence[Declared]) ->
     """Why a conversation cannot go on as it was begun, with this request; empty when it can."""
     if memory.executor == "native" and executor != "native":
         return "the model was changed to one that cannot search"
-    names = {tool.name for tool in tools}
+    names = {tool.name for tool in tools if tool.name}
     return "a tool has taken the bridge's name" if names & {memory.search, memory.call} else ""
+
+
+def _goes_on(opening: Opening, known: Sequence[Remembered], begun: str) -> Remembered | None:
+    """The conversation that a request goes on with; a reply that it names tells that by itself."""
+    latest = known[-1] if opening.previous and known else None
+    return chosen(known, begun, opening.said) or latest
 
 
 def _forced(fields: Fields) -> list[str]:

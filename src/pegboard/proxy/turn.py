@@ -12,7 +12,7 @@ import msgspec
 
 from pegboard.proxy.declared import Declared
 from pegboard.proxy.events import Event
-from pegboard.proxy.memory import Insert, Remembered, mark
+from pegboard.proxy.memory import Insert, Remembered, is_thought, mark, text_of
 from pegboard.types import Json
 
 
@@ -30,7 +30,8 @@ class Ask(msgspec.Struct, frozen=True):
 class Turn:
     """Keeps account of one reply."""
 
-    def __init__(self, memory: Remembered, prior: str, known: Mapping[str, Declared]) -> None:
+    def __init__(self, memory: Remembered, prior: str, known: Mapping[str, Declared], row: int = 0) -> None:
+        """`row` is which message of the client's history the reply will be, where that is known."""
         self.memory = memory
         self.known = known
         """All tools of the request, by name."""
@@ -42,10 +43,18 @@ class Turn:
         """What this round asks of the proxy."""
         self.text_length = 0
         """Of all visible text so far."""
+        self.is_kept = False
+        """Whether what was hidden is remembered already."""
         self._prior = prior
+        self._row = row
         self._last = ""
+        self._spoken = ""
+        self._length = 0
         self._shown = 0
+        self._seen: list[str] = []
+        self._texts: list[str] = []
         self._waiting: list[Insert] = []
+        self._unspoken: list[Insert] = []
         self._inserts: list[Insert] = []
         self._of_round: list[Insert] = []
         self._everything: list[Json] = []
@@ -58,14 +67,29 @@ class Turn:
     def show(self, block: Json, *, shown: Json | None = None, calls: bool = False) -> None:
         """A block that the client has been shown, as the model produced it."""
         known = mark(shown or block)
+        self._shown += 1
+        self.shows_calls = self.shows_calls or calls
+        if not known and block.get("type") == "text":  # the API does not take it back, nor do clients send it
+            return
+        self.produced.append(block)
+        self._everything.append(block)
+        if known:
+            self._passed_by(known, text_of(shown or block) if known.startswith("text:") else "")
+
+    def _passed_by(self, known: str, text: str) -> None:
+        """A block that clients send back: what was hidden stands before and after it."""
         for insert in self._waiting:
             insert.before = known
         self._waiting = []
         self._last = known
-        self._shown += 1
-        self.produced.append(block)
-        self._everything.append(block)
-        self.shows_calls = self.shows_calls or calls
+        if is_thought(known):
+            return
+        for insert in self._unspoken:
+            insert.spoken = (insert.spoken[0], known)
+        self._unspoken = []
+        self._spoken, self._length = known, len(text)
+        self._seen.append(known)
+        self._texts += [text] if text else []
 
     def hide(self, block: Json, ask: Ask | None = None) -> None:
         """A block that the client has not been shown."""
@@ -78,19 +102,16 @@ class Turn:
         insert = self._insert([block])
         if ask is not None:
             insert.asked = [{"id": ask.id, "input": ask.input, "problem": ask.problem}]
-        self._waiting.append(insert)
-        self._inserts.append(insert)
+        self._wait(insert)
         self._of_round.append(insert)
 
     def answered(self, results: list[Json]) -> tuple[list[Json], list[Json]]:
         """The round was for us: its calls are put together at its end. Gives what the model said, and what it got."""
         calls = [ask.block for ask in self.asks]
         gone = [each for each in self._of_round if each.asked]
-        self._inserts = [each for each in self._inserts if each not in gone]
-        self._waiting = [each for each in self._waiting if each not in gone]
-        insert = self._insert(calls, results)
-        self._inserts.append(insert)
-        self._waiting.append(insert)
+        for kept in (self._inserts, self._waiting, self._unspoken):
+            kept[:] = [each for each in kept if not any(each is one for one in gone)]
+        self._wait(self._insert(calls, results))
         said = [*self.produced, *calls]
         self.begin_round()
         return said, results
@@ -98,12 +119,20 @@ class Turn:
     def _insert(self, blocks: list[Json], results: list[Json] | None = None) -> Insert:
         return Insert(
             after=self._last,
+            spoken=(self._spoken, ""),
+            length=self._length,
             prior=self._prior,
+            row=self._row,
             shown=self._shown,
             blocks=blocks,
             results=results,
             head=self.text_length,
         )
+
+    def _wait(self, insert: Insert) -> None:
+        """What comes next is what it stands before."""
+        for kept in (self._inserts, self._waiting, self._unspoken):
+            kept.append(insert)
 
     def all_produced(self) -> list[Json]:
         """Every block of the reply so far, shown or not, in order."""
@@ -115,8 +144,19 @@ class Turn:
 
     def commit(self) -> None:
         """The reply is over: what was hidden is remembered, before the client can say anything more."""
+        self.is_kept = True
         inserts, self._inserts = self._inserts, []
-        self.memory.add(inserts)
+        if inserts:
+            self.memory.add(inserts)
+        # Some clients put all texts of a reply together.
+        joined = [mark({"type": "text", "text": "".join(self._texts)})] if len(self._texts) > 1 else []
+        calls = [each for each in self._seen if not each.startswith("text:")]
+        self.memory.see([*self._seen[:1], *calls[:1], *self._seen[-1:], *joined])
+
+    def tear(self) -> None:
+        """The reply broke off: a client may keep what it got of it."""
+        self.memory.is_torn = True
+        self.commit()
 
 
 class ReplyEditor(Protocol):

@@ -5,12 +5,16 @@ Above: the editors of requests. Below: `memory`. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import msgspec
 
-from pegboard.proxy.memory import Insert, is_sure, mark
+from pegboard.proxy.memory import Insert, is_sure, is_thought, mark
 from pegboard.types import Json
+
+_CALLS = ("tool_use", "call")
+"""Kinds of blocks that the client has to answer."""
 
 
 class Row(msgspec.Struct):
@@ -28,58 +32,115 @@ class Place(msgspec.Struct, frozen=True, order=True):
     block: int
 
 
+class _History(msgspec.Struct):
+    """The client's history, and where what is in it."""
+
+    rows: Sequence[Row]
+    marks: list[list[str]]
+    found: dict[str, list[Place]]
+
+
 def places(rows: Sequence[Row], inserts: Sequence[Insert]) -> dict[Place, list[Insert]]:
     """Where each insert belongs; those whose surroundings are gone are left out."""
+    history = _read(rows)
+    taken: dict[Place, dict[int, Insert]] = {}
+    unsure = []
+    for number, insert in enumerate(inserts):
+        place = _beside(insert, history.found)
+        if place is None:
+            unsure.append(number)
+        elif _fits_in(insert, rows[place.row], place):
+            taken.setdefault(place, {})[number] = insert
+    for number in unsure:
+        insert = inserts[number]
+        place = _between(insert, history, taken)
+        if place is None or not _fits_in(insert, rows[place.row], place):
+            continue
+        if _is_anothers(insert, taken.get(place)):
+            taken[place] = {}
+        taken.setdefault(place, {})[number] = insert
+    return {place: [there[number] for number in sorted(there)] for place, there in taken.items()}
+
+
+def _read(rows: Sequence[Row]) -> _History:
     marks = [[mark(block) for block in row.blocks] if row.is_reply else [] for row in rows]
     found: dict[str, list[Place]] = {}
     for number, row in enumerate(marks):
         for at, known in enumerate(row):
-            found.setdefault(known, []).append(Place(number, at))
-    taken: dict[Place, list[Insert]] = {}
-    for insert in inserts:
-        place = _place(insert, found, marks, rows, taken)
-        if place is not None:
-            taken.setdefault(place, []).append(insert)
-    return taken
+            if known:
+                found.setdefault(known, []).append(Place(number, at))
+    return _History(rows, marks, found)
 
 
-def _place(
-    insert: Insert,
-    found: dict[str, list[Place]],
-    marks: list[list[str]],
-    rows: Sequence[Row],
-    taken: dict[Place, list[Insert]],
-) -> Place | None:
-    if is_sure(insert.after) and insert.after in found:
-        place = found[insert.after][-1]
-        return Place(place.row, place.block + 1)
-    if is_sure(insert.before) and insert.before in found:
-        return found[insert.before][-1]
-    if is_sure(insert.after) or is_sure(insert.before):
+def _beside(insert: Insert, found: dict[str, list[Place]]) -> Place | None:
+    """Its place by what can be in one place only."""
+    for after, before in ((insert.after, insert.before), insert.spoken):
+        if is_sure(after) and after in found:
+            place = found[after][-1]
+            return Place(place.row, place.block + 1)
+        if is_sure(before) and before in found:
+            return found[before][-1]
+    return None
+
+
+def _between(insert: Insert, history: _History, taken: dict[Place, dict[int, Insert]]) -> Place | None:
+    """Its place by the texts around it, and by what the reply answered or where it stood: texts alone say little."""
+    thought = is_thought(insert.after) or is_thought(insert.before)
+    after, before = insert.spoken if thought else (insert.after, insert.before)
+    if is_sure(after) or is_sure(before):
         return None
-    fits = [place for place in _between(insert, found, marks) if not _is_another(insert, taken.get(place))]
-    if len(fits) > 1:
-        fits = [place for place in fits if _prior(rows, place.row) == insert.prior] or fits
-    return min(fits, key=lambda place: abs(place.block - insert.shown)) if fits else None
+    fits = [
+        (_rank(insert, history, place), _is_anothers(insert, taken.get(place)), abs(place.block - insert.shown), place)
+        for place in _where(after, before, history, inside=bool(insert.head))
+        if not (thought and any(map(is_thought, history.marks[place.row])))
+    ]
+    fits = [each for each in fits if min(each[0]) == 0]
+    if not fits:
+        return None
+    rank, is_anothers, _, place = min(fits)
+    if not is_anothers:
+        return place
+    theirs = [_rank(each, history, place) for each in taken[place].values() if not _is_surely_there(each, history)]
+    return place if theirs and len(theirs) == len(taken[place]) and rank <= min(theirs) else None
 
 
-def _between(insert: Insert, found: dict[str, list[Place]], marks: list[list[str]]) -> list[Place]:
+def _where(after: str, before: str, history: _History, *, inside: bool) -> Iterator[Place]:
     """Everywhere that texts stand on both sides as they stood then."""
-    if insert.after:
-        after = [Place(place.row, place.block + 1) for place in found.get(insert.after, ())]
-        return [place for place in after if _at(marks, place) in ("", insert.before) or not insert.before]
-    starts = found.get(insert.before, ()) if insert.before else ()
-    return [place for place in starts if place.block == 0 or insert.head]
+    if after:
+        for place in history.found.get(after, ()):
+            following = _next(history.marks[place.row], place.block + 1)
+            if not before or following in ("", before):
+                yield Place(place.row, place.block + 1)
+        return
+    for place in history.found.get(before, ()) if before else ():
+        if inside or not any(history.marks[place.row][: place.block]):
+            yield place
 
 
-def _at(marks: list[list[str]], place: Place) -> str:
-    row = marks[place.row]
-    return row[place.block] if place.block < len(row) else ""
+def _next(marks: list[str], at: int) -> str:
+    """The next block that has a mark; empty at the end."""
+    return next((known for known in marks[at:] if known), "")
 
 
-def _is_another(insert: Insert, there: list[Insert] | None) -> bool:
-    """Whether this place is taken by an insert of another reply."""
-    return bool(there) and there is not None and there[-1].prior != insert.prior
+def _rank(insert: Insert, history: _History, place: Place) -> tuple[int, int]:
+    """How far a place is from what is known of the insert's: by what was answered, and by where the reply stood."""
+    prior = _prior(history.rows, place.row)
+    answers = insert.prior == prior and bool(prior or not insert.row)
+    return (0 if answers else 1, abs(place.row - insert.row) if insert.row else 0)
+
+
+def _is_anothers(insert: Insert, there: dict[int, Insert] | None) -> bool:
+    """Whether this place is taken by inserts of another reply."""
+    return any((each.turn, each.prior) != (insert.turn, insert.prior) for each in (there or {}).values())
+
+
+def _is_surely_there(insert: Insert, history: _History) -> bool:
+    return _beside(insert, history.found) is not None
+
+
+def _fits_in(insert: Insert, row: Row, place: Place) -> bool:
+    """Whether answers can stand here: not where calls before them would be left without theirs."""
+    return insert.results is None or not any(block.get("type") in _CALLS for block in row.blocks[: place.block])
 
 
 def _prior(rows: Sequence[Row], row: int) -> str:
@@ -89,6 +150,25 @@ def _prior(rows: Sequence[Row], row: int) -> str:
 def prior_mark(blocks: Sequence[Json]) -> str:
     """The mark of what a reply answers."""
     return mark(blocks[-1]) if blocks else ""
+
+
+def parted(rows: Sequence[Row], inserts: Sequence[Insert]) -> None:
+    """Takes texts apart that a client has put together, where something stood between them."""
+    known = {mark(block) for row in rows if row.is_reply for block in row.blocks if block.get("type") == "text"}
+    for insert in inserts:
+        if insert.length and insert.spoken[0] not in known and insert.row < len(rows) and rows[insert.row].is_reply:
+            _part(rows[insert.row].blocks, insert)
+
+
+def _part(blocks: list[Json], insert: Insert) -> None:
+    for at, block in enumerate(blocks):
+        text: Any = block.get("text") if block.get("type") == "text" else None
+        if not isinstance(text, str) or len(text) <= insert.length:
+            continue
+        head = {key: value for key, value in block.items() if key != "cache_control"} | {"text": text[: insert.length]}
+        if mark(head) == insert.spoken[0]:
+            blocks[at : at + 1] = [head, {**block, "text": text[insert.length :]}]
+            return
 
 
 class Woven(msgspec.Struct):
