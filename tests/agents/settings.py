@@ -1,0 +1,177 @@
+"""How each agent is set up in a home of its own, and started without a terminal. None may call home."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from pegboard.types import Json
+from tests.agents.play import NOTE, TOOL
+
+KEY = "sk-ant-nobody"
+CLAUDE = "claude-sonnet-4-5"
+GPT = "gpt-of-nobody"
+SERVERS = ("books", "garden")
+BOOKS = Path(__file__).with_name("books.py")
+
+
+class Place(NamedTuple):
+    """Where an agent lives."""
+
+    home: Path
+    project: Path
+    log: Path
+    """What the MCP servers write to."""
+
+
+class Agent(NamedTuple):
+    """One agent."""
+
+    id: str
+    tool: str
+    """What it calls the deferred tool."""
+    core: tuple[str, Json]
+    """A call of a tool of its own that reads the note."""
+    write: Callable[[Place, str, str], None]
+    """Writes its settings: where, the model's API without `/v1`, and the wire."""
+    command: Callable[[Place, str, str], list[str]]
+    """What is behind the program to say something: where, what, and the wire."""
+    again: Callable[[Place], list[str]]
+    """What makes it go on with the conversation."""
+    env: Mapping[str, str]
+    install: str
+    """What `pegboard proxy install` calls it; empty when it is pointed by a variable."""
+
+
+def servers(place: Place) -> dict[str, list[str]]:
+    """The command of each MCP server."""
+    return {name: [sys.executable, str(BOOKS), "--name", name, "--log", str(place.log)] for name in SERVERS}
+
+
+def _put(path: Path, value: Json) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(value, indent=2) + "\n")
+
+
+# ── opencode and Kilo ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _opencode(folder: str, file: str) -> Callable[[Place, str, str], None]:
+    def write(place: Place, base: str, wire: str) -> None:
+        options = {"baseURL": f"{base}/v1", "apiKey": KEY}
+        provider: Json = {"anthropic": {"options": options}}
+        if wire == "completions":
+            made = {"npm": "@ai-sdk/openai-compatible", "name": "Nobody", "models": {GPT: {"name": "Nobody's"}}}
+            provider = {"nobody": {**made, "options": options}}
+        if wire == "responses":
+            provider = {"openai": {"options": options}}
+        mcp = {name: {"type": "local", "command": line, "enabled": True} for name, line in servers(place).items()}
+        settings = {"provider": provider, "mcp": mcp, "autoupdate": False, "share": "disabled", "permission": "allow"}
+        _put(place.home / ".config" / folder / file, settings)
+
+    return write
+
+
+_OPENCODE_MODELS = {"messages": f"anthropic/{CLAUDE}", "completions": f"nobody/{GPT}", "responses": "openai/gpt-5.2"}
+
+
+def _opencode_command(_place: Place, words: str, wire: str) -> list[str]:
+    return ["run", "--auto", "--model", _OPENCODE_MODELS[wire], words]
+
+
+def _opencode_env(prefix: str) -> dict[str, str]:
+    off = ("AUTOUPDATE", "MODELS_FETCH", "LSP_DOWNLOAD", "DEFAULT_PLUGINS", "SHARE", "PRESENCE", "SESSION_INGEST",
+           "CODEBASE_INDEXING")  # fmt: skip
+    return {f"{prefix}_DISABLE_{name}": "1" for name in off} | {f"{prefix}_TELEMETRY_LEVEL": "off"}
+
+
+# ── Cline ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _cline(place: Place, base: str, _wire: str) -> None:
+    folder = place.home / ".cline" / "data" / "settings"
+    settings = {"provider": "anthropic", "apiKey": KEY, "model": CLAUDE, "baseUrl": f"{base}/v1"}
+    entry = {"settings": settings, "updatedAt": "2026-11-01T00:00:00.000Z", "tokenSource": "manual"}
+    providers = {"version": 1, "lastUsedProvider": "anthropic", "modes": {}, "providers": {"anthropic": entry}}
+    _put(folder / "providers.json", providers)
+    mcp = {name: {"command": line[0], "args": line[1:]} for name, line in servers(place).items()}
+    _put(folder / "cline_mcp_settings.json", {"mcpServers": mcp})
+
+
+def _cline_command(_place: Place, words: str, _wire: str) -> list[str]:
+    return ["--json", "--provider", "anthropic", "--model", CLAUDE, "--timeout", "120", words]
+
+
+def _cline_again(place: Place) -> list[str]:
+    [session] = [each.name for each in (place.home / ".cline" / "data" / "sessions").iterdir() if each.is_dir()]
+    return ["--id", session]
+
+
+# ── Claude Code ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _claude(place: Place, _base: str, _wire: str) -> None:
+    mcp = {name: {"type": "stdio", "command": line[0], "args": line[1:]} for name, line in servers(place).items()}
+    _put(place.home / "mcp.json", {"mcpServers": mcp})
+
+
+def _claude_command(place: Place, words: str, _wire: str) -> list[str]:
+    mcp = ["--strict-mcp-config", "--mcp-config", str(place.home / "mcp.json")]
+    return ["--print", "--model", CLAUDE, "--dangerously-skip-permissions", *mcp, "--", words]
+
+
+AGENTS = {
+    each.id: each
+    for each in (
+        Agent(
+            id="opencode",
+            tool=f"books_{TOOL}",
+            core=("read", {"filePath": NOTE}),
+            write=_opencode("opencode", "opencode.json"),
+            command=_opencode_command,
+            again=lambda _place: ["--continue"],
+            env=_opencode_env("OPENCODE"),
+            install="opencode",
+        ),
+        Agent(
+            id="kilo",
+            tool=f"books_{TOOL}",
+            core=("read", {"filePath": NOTE}),
+            write=_opencode("kilo", "kilo.json"),
+            command=_opencode_command,
+            again=lambda _place: ["--continue"],
+            env=_opencode_env("KILO"),
+            install="kilo",
+        ),
+        Agent(
+            id="cline",
+            tool=f"books__{TOOL}",
+            core=("run_commands", {"commands": [f"cat {NOTE}"]}),
+            write=_cline,
+            command=_cline_command,
+            again=_cline_again,
+            env={"CLINE_NO_AUTO_UPDATE": "1", "CLINE_NO_INTERACTIVE": "1", "CLINE_TELEMETRY_DISABLED": "1"},
+            install="cline",
+        ),
+        Agent(
+            id="claude",
+            tool=f"mcp__books__{TOOL}",
+            core=("Bash", {"command": f"cat {NOTE}", "description": "Reads the note"}),
+            write=_claude,
+            command=_claude_command,
+            again=lambda _place: ["--continue"],
+            env={
+                "ANTHROPIC_API_KEY": KEY,
+                "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+                "DISABLE_AUTOUPDATER": "1",
+                "DISABLE_ERROR_REPORTING": "1",
+                "DISABLE_TELEMETRY": "1",
+                "IS_SANDBOX": "1",
+            },
+            install="",
+        ),
+    )
+}

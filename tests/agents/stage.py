@@ -1,0 +1,247 @@
+"""All of one try in a world without a network: the model's API, the proxy, an agent with two MCP servers.
+
+    python -m tests.agents.stage '{"agent": "opencode", …}'
+
+Writes what it saw to `report.json` in the folder it is given.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from pegboard.testing import FakeLLM
+from pegboard.testing.llm.exchange import Answer, Seen
+from tests.agents.namespace import is_cut_off, raise_loopback
+from tests.agents.play import ANOTHER, NOTE, SECRET, Clerk
+from tests.agents.settings import AGENTS, Agent, Place
+from tests.agents.tee import Spoken, Tee
+from tests.served_llm import served
+
+HEARD_PORT, PROXY_PORT = 8722, 8723
+"""Agents are pointed at the first, where every byte is written down; the proxy listens on the second."""
+FIRST_WORDS = "Refund invoice INV-7731, then read the note."
+AGENT_SECONDS = 150
+COMMAND_SECONDS = 60
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """What is tried."""
+
+    agent: str
+    program: str
+    folder: str
+    executor: str
+    """Empty: without the proxy."""
+    wire: str = "messages"
+    goes_on: bool = True
+    """Whether a second thing is asked for, of a proxy that was ended and begun again meanwhile."""
+
+
+class Ran(msgspec.Struct, frozen=True, kw_only=True):
+    """One start of the agent."""
+
+    code: int
+    out: str
+    err: str
+
+
+class Reached(msgspec.Struct, frozen=True, kw_only=True):
+    """One request that reached the model's API."""
+
+    path: str
+    raw: str
+    """The body as it came."""
+    shown: list[str]
+    """The tools that the model saw."""
+    refused: str
+    headers: dict[str, str]
+    reply: dict[str, Any]
+
+
+class Heard(msgspec.Struct, frozen=True, kw_only=True):
+    """One request that the agent sent to the proxy, and the reply that it got."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: str
+    status: int
+    reply: str
+    is_whole: bool
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """What was seen."""
+
+    cut_off: bool
+    runs: list[Ran]
+    reached: list[Reached]
+    heard: list[Heard]
+    called: list[dict[str, Any]]
+    """What the MCP servers were asked to do."""
+    tallies: list[dict[str, Any]]
+    """What the proxy counted, once per start of it."""
+    pointed: str
+    """What `pegboard proxy install` said."""
+
+
+class Api(FakeLLM):
+    """The model's API, which keeps the bytes that it was sent."""
+
+    def __init__(self, clerk: Clerk) -> None:
+        super().__init__(clerk)
+        self.kept: list[tuple[bytes, Seen, tuple[str, ...]]] = []
+
+    def respond(self, path: str, headers: Mapping[str, str], raw: bytes) -> Answer:
+        """As always."""
+        seen, shown = len(self.requests), len(self.model.shown)
+        answer = super().respond(path, headers, raw)
+        names = self.model.shown[-1].names if len(self.model.shown) > shown else ()
+        if len(self.requests) > seen:
+            self.kept.append((raw, self.requests[-1], names))
+        return answer
+
+    def reached(self) -> list[Reached]:
+        """All that came."""
+        return [
+            Reached(
+                path=seen.path,
+                raw=raw.decode(),
+                shown=list(names),
+                refused=seen.refused,
+                headers=dict(seen.headers),
+                reply=seen.reply,
+            )
+            for raw, seen, names in self.kept
+        ]
+
+
+class Stage:
+    """One try."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.agent: Agent = AGENTS[plan.agent]
+        folder = Path(plan.folder)
+        self.place = Place(home=folder / "home", project=folder / "project", log=folder / "calls.jsonl")
+        self.config = folder / "pegboard.toml"
+        self.tallies: list[dict[str, Any]] = []
+        self.runs: list[Ran] = []
+
+    def prepare(self, base: str) -> None:
+        """Homes, files and settings."""
+        for each in (self.place.home, self.place.project):
+            each.mkdir(parents=True)
+        (self.place.project / NOTE).write_text(SECRET + "\n")
+        self.place.log.touch()
+        self.agent.write(self.place, base, self.plan.wire)
+
+    def configure(self, base: str) -> str:
+        """Settles the proxy, and points the agent at it; says what that said."""
+        folder = self.config.parent
+        lines = ["[proxy]", f'executor = "{self.plan.executor}"', f'listen = "127.0.0.1:{HEARD_PORT}"']
+        lines += ["[store]", f'state_dir = "{folder / "state"}"', f'cache_dir = "{folder / "cache"}"']
+        if not self.agent.install:
+            lines += ["[proxy.upstreams]", f'nobody = "{base}"']
+        self.config.write_text("\n".join(lines) + "\n")
+        return self.pegboard("proxy", "install", self.agent.install, "--yes") if self.agent.install else ""
+
+    def pegboard(self, *words: str) -> str:
+        """Runs one of our own commands to its end."""
+        command = [sys.executable, "-m", "pegboard", *words, "--config", str(self.config)]
+        ran = subprocess.run(
+            command, env=self.environment(), cwd=self.place.project, capture_output=True, text=True,
+            timeout=COMMAND_SECONDS, check=False,
+        )  # fmt: skip
+        if ran.returncode:
+            raise SystemExit(f"pegboard {' '.join(words)}: {ran.stdout}\n{ran.stderr}")
+        return ran.stdout + ran.stderr
+
+    def environment(self) -> dict[str, str]:
+        """Nothing of the machine's but where programs are."""
+        pointed = {}
+        if not self.agent.install:
+            pointed = {"ANTHROPIC_BASE_URL": f"http://127.0.0.1:{HEARD_PORT}{'/nobody' * bool(self.plan.executor)}"}
+        kept = {"PATH": os.environ["PATH"], "HOME": str(self.place.home), "LANG": "C.UTF-8", "TERM": "dumb"}
+        return {**kept, **self.agent.env, **pointed}
+
+    @contextlib.contextmanager
+    def proxy(self) -> Iterator[None]:
+        """The real proxy, in the background; what it counted is kept."""
+        self.pegboard("proxy", "start", "--background", "--listen", f"127.0.0.1:{PROXY_PORT}")
+        try:
+            yield
+            with urllib.request.urlopen(f"http://127.0.0.1:{PROXY_PORT}/_pegboard/status", timeout=10) as answer:
+                self.tallies.append(json.load(answer)["tally"])
+        finally:
+            self.pegboard("proxy", "stop")
+
+    def say(self, words: str, *more: str) -> None:
+        """Starts the agent with these words, until it ends."""
+        command = self.agent.command(self.place, words, self.plan.wire)
+        command = [self.plan.program, *command[:1], *more, *command[1:]]
+        out, err = (self.place.home.parent / f"{name}-{len(self.runs)}.txt" for name in ("out", "err"))
+        with out.open("wb") as stdout, err.open("wb") as stderr:  # no pipes: what it leaves behind might hold them open
+            process = subprocess.Popen(
+                command, env=self.environment(), cwd=self.place.project, stdin=subprocess.DEVNULL, stdout=stdout,
+                stderr=stderr,
+            )  # fmt: skip
+            try:
+                code = process.wait(AGENT_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                code = process.wait()
+        self.runs.append(Ran(code=code, out=out.read_text(errors="replace"), err=err.read_text(errors="replace")))
+
+    def play(self) -> Report:
+        """The whole try."""
+        api, tee, pointed = Api(Clerk(self.agent.tool, self.agent.core)), Tee(), ""
+        with served(api) as base:
+            self.prepare(base)
+            target = PROXY_PORT if self.plan.executor else int(base.rpartition(":")[2])
+            if self.plan.executor:
+                pointed = self.configure(base)
+            with tee.listening(HEARD_PORT, target):
+                with self.proxy() if self.plan.executor else contextlib.nullcontext():
+                    self.say(FIRST_WORDS)
+                if self.plan.goes_on:
+                    with self.proxy() if self.plan.executor else contextlib.nullcontext():
+                        self.say(ANOTHER, *self.agent.again(self.place))
+        return Report(
+            cut_off=is_cut_off(),
+            runs=self.runs,
+            reached=api.reached(),
+            heard=[_heard(each) for each in tee.spoken],
+            called=[json.loads(line) for line in self.place.log.read_text().splitlines()],
+            tallies=self.tallies,
+            pointed=pointed,
+        )
+
+
+def _heard(spoken: Spoken) -> Heard:
+    return Heard(
+        method=spoken.method,
+        path=spoken.path,
+        headers=spoken.headers,
+        body=spoken.body.decode(),
+        status=spoken.status,
+        reply=spoken.reply.decode(errors="replace"),
+        is_whole=spoken.is_whole,
+    )
+
+
+if __name__ == "__main__":
+    raise_loopback()
+    plan = msgspec.json.decode(sys.argv[1], type=Plan)
+    report = Stage(plan).play()
+    (Path(plan.folder) / "report.json").write_bytes(msgspec.json.encode(report))
