@@ -36,6 +36,7 @@ COMMANDS = {
     "install": ("pegboard.cli.install", "put Pegboard into a client, and the client's servers behind it"),
     "uninstall": ("pegboard.cli.uninstall", "take Pegboard out of a client, and put its servers back"),
     "proxy": ("pegboard.cli.proxy", "defer tools for agents that cannot: a proxy before their model's API"),
+    "doctor": ("pegboard.cli.doctor", "where tool definitions are paid for in vain, and why; mends it and proves it"),
     "login": ("pegboard.cli.login", "sign in to a remote server that asks for OAuth"),
     "config": ("pegboard.cli.config", "check, show, or print the schema of the configuration"),
 }

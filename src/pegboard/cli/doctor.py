@@ -1,0 +1,51 @@
+"""`pegboard doctor`: where tool definitions are paid for in vain, and why; its actions mend, undo and prove it."""
+
+from __future__ import annotations
+
+import argparse
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+ACTIONS: dict[str, tuple[str, str]] = {}
+"""Each action's module, with `configure` and `run` as a command has, and its summary."""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The actions. What each takes is asked of its module once it was chosen."""
+    actions = parser.add_subparsers(
+        dest="action", metavar="action", required=True, parser_class=_ActionParser, title="actions"
+    )
+    for name, (module, summary) in ACTIONS.items():
+        actions.add_parser(name, help=summary, description=summary.capitalize() + ".", module=module)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Does what the action says."""
+    module, _ = ACTIONS[args.action]
+    code: int = import_module(module).run(args)
+    return code
+
+
+class _ActionParser(argparse.ArgumentParser):
+    """An action's own parser, which takes the flags of all commands too and imports its module when it is used."""
+
+    def __init__(self, *, module: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._module = module
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Asks the module for its flags first, so that the others need not be imported."""
+        _add_shared_flags(self)
+        import_module(self._module).configure(self)
+        return super().parse_known_args(args, namespace)
+
+
+def _add_shared_flags(parser: argparse.ArgumentParser) -> None:
+    """Those of every command; what is not said leaves what was said before the action."""
+    nothing = argparse.SUPPRESS
+    parser.add_argument(
+        "--config", "-c", type=Path, action="append", default=nothing, metavar="FILE", help="read this configuration"
+    )
+    parser.add_argument("--set", action="append", default=nothing, metavar="KEY=VALUE", help="override a key")
+    parser.add_argument("--json", action="store_true", default=nothing, help="print JSON for scripts")
