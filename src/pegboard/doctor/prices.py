@@ -27,6 +27,9 @@ class Price(msgspec.Struct, frozen=True):
     """Times the price of input, for what goes into it."""
 
 
+# Dates and `-codex` are no other model; `-pro` and `-mini` are.
+_PLAIN = r"(?:-codex)?(?:$|[@:\[]|-\d)"
+
 # The first that fits counts, so the narrower come first.
 _FAMILIES: tuple[tuple[re.Pattern[str], Price], ...] = tuple(
     (re.compile(pattern), price)
@@ -43,16 +46,20 @@ _FAMILIES: tuple[tuple[re.Pattern[str], Price], ...] = tuple(
         (r"claude-3-5-haiku", Price(0.8)),
         (r"claude-3-haiku", Price(0.25)),
         (r"claude-haiku", Price(1)),
-        (r"gpt-5\.[5-9]-pro", Price(30, write=1)),
-        (r"gpt-5\.5-mini", Price(0.5, write=1)),
-        (r"gpt-5\.5", Price(5, write=1)),
+        (r"gpt-5\.6-sol", Price(5)),
+        (r"gpt-5\.6-terra", Price(2)),
+        (r"gpt-5\.6-luna", Price(0.2)),
         (r"gpt-5\.4-mini", Price(0.75, write=1)),
         (r"gpt-5\.4-nano", Price(0.2, write=1)),
-        (r"gpt-5\.4", Price(2.5, write=1)),
-        (r"gpt-5\.[23]", Price(1.75, write=1)),
+        (rf"gpt-5\.5{_PLAIN}", Price(5, write=1)),
+        (rf"gpt-5\.4{_PLAIN}", Price(2.5, write=1)),
+        (rf"gpt-5\.[23]{_PLAIN}", Price(1.75, write=1)),
         (r"gpt-5(?:\.1)?-mini", Price(0.25, write=1)),
         (r"gpt-5(?:\.1)?-nano", Price(0.05, write=1)),
-        (r"gpt-5(?:\.1)?(?:$|[-@:])", Price(1.25, write=1)),
+        (rf"gpt-5(?:\.1)?{_PLAIN}", Price(1.25, write=1)),
+        (r"gpt-4\.1-mini", Price(0.4, read=0.25, write=1)),
+        (r"gpt-4\.1-nano", Price(0.1, read=0.25, write=1)),
+        (r"gpt-4\.1", Price(2, read=0.25, write=1)),
         (r"gpt-4o-mini", Price(0.15, read=0.5, write=1)),
         (r"gpt-4o", Price(2.5, read=0.5, write=1)),
     )
@@ -62,6 +69,7 @@ _FAMILIES: tuple[tuple[re.Pattern[str], Price], ...] = tuple(
 def price_of(model: str) -> Price | None:
     """The list price of a model; None when it is not on the list."""
     plain = model.lower().replace("_", "-")
+    plain = plain.replace(".", "-") if "claude" in plain else plain  # some catalogues write claude-opus-4.5
     return next((price for pattern, price in _FAMILIES if pattern.search(plain)), None)
 
 

@@ -1,1 +1,5 @@
-"""One module for each kind of finding: facts in, findings out. Pure."""
+"""One module for each family of causes: facts in, findings out. Pure."""
+
+from pegboard.doctor.checks.causes import CAUSES
+
+__all__ = ["CAUSES"]

@@ -1,0 +1,73 @@
+"""Servers as files have them, each with the sessions in which it was set up.
+
+Above: the checks of servers. Below: contexts and sizes.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from pegboard.doctor.checks import sizes
+from pegboard.doctor.checks.contexts import Context, contexts
+from pegboard.doctor.facts import Agent, AgentState, Evidence, ServerEntry, Session
+
+ENOUGH = 5
+"""Sessions before anything is said of how often a server is called."""
+_PRECEDENCE = ("managed", "local", "project", "user", "plugin")
+
+
+class Used(msgspec.Struct, frozen=True):
+    """One entry, and the contexts in which it is the one that counts."""
+
+    entry: ServerEntry
+    contexts: tuple[Context, ...]
+
+    @property
+    def wire(self) -> str:
+        """Its name as part of its tools' names."""
+        return sizes.wire_name(self.entry.name)
+
+    @property
+    def sessions(self) -> tuple[Session, ...]:
+        """Those that ran since its file was written, the oldest first."""
+        since = self.entry.changed_at
+        found = (session for context in self.contexts for session in context.sessions if session.began_at >= since)
+        return tuple(sorted(found, key=lambda session: session.began_at))
+
+    @property
+    def calls(self) -> int:
+        """Of its tools in these sessions."""
+        return sum(session.server_calls.get(self.wire, 0) for session in self.sessions)
+
+    @property
+    def rate(self) -> float:
+        """Calls in the average session."""
+        return self.calls / len(self.sessions) if self.sessions else 0.0
+
+
+def used(evidence: Evidence, agent: Agent) -> tuple[Used, ...]:
+    """Every entry that is started somewhere, Pegboard itself aside."""
+    found: dict[tuple[Path, tuple[str, ...]], tuple[ServerEntry, list[Context]]] = {}
+    for context in contexts(evidence, agent):
+        for entry in effective(context.state):
+            found.setdefault((entry.file, entry.key), (entry, []))[1].append(context)
+    return tuple(Used(entry, tuple(places)) for entry, places in found.values())
+
+
+def effective(state: AgentState) -> tuple[ServerEntry, ...]:
+    """Of those with one name the strongest, as it is the only one that is started."""
+    by_name: dict[str, ServerEntry] = {}
+    for entry in sorted(state.servers, key=lambda each: _PRECEDENCE.index(each.scope)):
+        by_name.setdefault(entry.name, entry)
+    return tuple(entry for entry in by_name.values() if sizes.is_active(entry))
+
+
+def shadowed(state: AgentState) -> tuple[tuple[ServerEntry, ServerEntry], ...]:
+    """Entries that do nothing as a stronger one has their name, each with that one, where both start the same."""
+    strongest = {entry.name: entry for entry in effective(state)}
+    pairs = ((entry, strongest.get(entry.name)) for entry in state.servers if entry.enabled)
+    return tuple(
+        (entry, other) for entry, other in pairs if other and other is not entry and entry.launch == other.launch != ""
+    )

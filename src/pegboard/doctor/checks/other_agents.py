@@ -1,0 +1,149 @@
+"""Agents that cannot defer by themselves, and Codex with a model it does not know.
+
+None of them keeps definitions, so all sizes here are estimates. Above: `diagnosis`. Below: the entries of servers,
+sizes, and what the installers can do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pegboard.config.installers.clients import CLIENTS
+from pegboard.doctor import prices
+from pegboard.doctor.checks import models, sizes, wording
+from pegboard.doctor.checks.causes import CODEX_MODEL, NO_DEFERRAL
+from pegboard.doctor.checks.contexts import contexts, sessions_of
+from pegboard.doctor.checks.entries import Used, used
+from pegboard.doctor.facts import Agent, Deferral, Evidence, Finding, Fix, Proof, ServerEntry, Session
+
+CANNOT: dict[Agent, str] = {
+    "opencode": "opencode",
+    "kilo": "Kilo",
+    "cline": "Cline",
+    "gemini": "Gemini CLI",
+    "zed": "Zed",
+}
+"""Agents without deferral of their own, and what they are called."""
+GATEWAY_TOKENS = 700
+"""What Pegboard's own tools cost, at most."""
+_CODE_MODE = "OPENCODE_EXPERIMENTAL_CODE_MODE"
+_LATEST = 5
+
+
+def check(evidence: Evidence) -> tuple[Finding, ...]:
+    """One finding for each agent."""
+    found = [_without_deferral(evidence, agent) for agent in CANNOT]
+    return tuple(finding for finding in (*found, _codex(evidence)) if finding is not None)
+
+
+def _without_deferral(evidence: Evidence, agent: Agent) -> Finding | None:
+    entries = used(evidence, agent)
+    sessions = sessions_of(evidence, agent)
+    load = sizes.guess((each.wire, _tools(each, sessions)) for each in entries)
+    if load.tokens < sizes.WORTH_DEFERRING or _has_a_way(evidence, agent):
+        return None
+    title = CANNOT[agent]
+    servers = tuple(each.entry for each in entries)
+    return _finding(
+        cause=NO_DEFERRAL,
+        agent=agent,
+        title=f"{title} sends every definition with every request",
+        why=(
+            f"{title} cannot defer tools. {wording.count(len(servers), 'server')} "
+            f"({wording.joined([entry.name for entry in servers])}) are sent whole, "
+            f"{wording.count(load.tokens, 'token')} by estimate, as it keeps no definitions to count."
+        ),
+        sessions=sessions,
+        load=load,
+        servers=servers,
+        by_hand=_or_proxy(agent),
+    )
+
+
+def _codex(evidence: Evidence) -> Finding | None:
+    """A search proves that it defers all the same."""
+    entries = used(evidence, "codex")
+    sessions = sessions_of(evidence, "codex")
+    latest = sessions[-_LATEST:]
+    unknown = [session for session in latest if _is_unknown(session)]
+    if not entries or not unknown or latest[-1] not in unknown:
+        return None
+    affected = [session for session in sessions if _is_unknown(session)]
+    names = list(dict.fromkeys(model for session in affected for model in session.models))
+    servers = tuple(each.entry for each in entries)
+    return _finding(
+        cause=CODEX_MODEL,
+        agent="codex",
+        title=f"Codex does not know {wording.joined(names)}, and defers nothing",
+        why=(
+            f"Codex defers MCP tools only for models in its catalogue; {wording.count(len(affected), 'session')} ran "
+            f"with {wording.joined(names)}, and none searched for tools."
+        ),
+        sessions=affected,
+        load=sizes.guess((each.wire, _tools(each, affected)) for each in entries),
+        servers=servers,
+        by_hand="Or choose a model that Codex knows, from gpt-5.2 on, by the very name its catalogue has.",
+    )
+
+
+def _is_unknown(session: Session) -> bool:
+    if session.searches or session.deferral is Deferral.ON or not session.models:
+        return False
+    return not any(models.known_to_codex(model) for model in session.models)
+
+
+def _has_a_way(evidence: Evidence, agent: Agent) -> bool:
+    """Whether code mode hides the tools already."""
+    values = (context.state.setting(_CODE_MODE) for context in contexts(evidence, agent))
+    return any(setting is not None and setting.value.lower() in ("1", "true", "yes", "on") for setting in values)
+
+
+def _tools(each: Used, sessions: Sequence[Session]) -> int:
+    """As many as were called, or what servers have by and large."""
+    called = {name for session in sessions for name in session.calls if _is_of(name, each.wire)}
+    return max(len(called), sizes.SERVER_TOOLS)
+
+
+def _is_of(name: str, server: str) -> bool:
+    return name.removeprefix("mcp__").startswith(f"{server}_")
+
+
+def _or_proxy(agent: Agent) -> str:
+    """Requests to Gemini go through the proxy as they are."""
+    if agent not in _GATEWAY_CLIENTS or agent == "gemini":
+        return ""
+    return f"Or put the proxy before it, which defers its own tools too: `pegboard proxy install {agent}`."
+
+
+def _finding(
+    *,
+    cause: str,
+    agent: Agent,
+    title: str,
+    why: str,
+    sessions: Sequence[Session],
+    load: sizes.Load,
+    servers: tuple[ServerEntry, ...],
+    by_hand: str,
+) -> Finding:
+    is_gateway = agent in _GATEWAY_CLIENTS
+    return Finding(
+        id=f"{cause}:{agent}",
+        cause=cause,
+        agent=agent,
+        title=title,
+        why=why,
+        proof=Proof.NONE,
+        confidence="medium" if sessions else "low",
+        sessions=len(sessions),
+        tokens_per_session=load.by_server,
+        call_rate=sizes.call_rate(sessions, load.by_server),
+        saving_per_session=max(load.saving - GATEWAY_TOKENS, 0),
+        cost_per_session=prices.mean_cost(load.tokens, sessions),
+        fix=Fix(kind="gateway-install" if is_gateway else "proxy-install", agent=agent, servers=servers),
+        by_hand=by_hand,
+        claims=frozenset((agent, server) for server in load.by_server),
+    )
+
+
+_GATEWAY_CLIENTS = frozenset(client.id for client in CLIENTS)
