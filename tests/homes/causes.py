@@ -177,9 +177,7 @@ def unknown_model(folder: Path, *, version: str = LATEST) -> HomeBuilder:
     """Codex runs with a model of somebody's own by now."""
     home = _around(folder, version)
     settings = home.codex_folder / "config.toml"
-    home.file(settings, 'model = "house-coder-70b"
-
-' + settings.read_text("utf-8"))
+    home.file(settings, 'model = "house-coder-70b"\n\n' + settings.read_text("utf-8"))
     for number in range(4):
         home.codex_session(model="house-coder-70b", calls={"mcp__github__tool_1": 2, "shell": 3}, days_ago=5 - number)
     _sessions(home, 6, version=version)
