@@ -1,0 +1,223 @@
+"""Claude Code: what one transcript says of its session. Usage is counted once for each reply, nothing twice.
+
+Above: `claude_sessions` puts a session's transcripts together. Below: the records, the arrays of tools, the marks.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from pegboard.doctor.evidence import claude_records as records
+from pegboard.doctor.evidence.claude_tools import SEARCH, Array, Arrays, Shapes, Trace
+from pegboard.doctor.evidence.marks import Marks, Seen, Sight, mark_of
+from pegboard.doctor.evidence.names import name_of, path_of
+from pegboard.doctor.evidence.parts import Counts, Part, Verdict, count_of
+from pegboard.doctor.evidence.tables import Tables
+from pegboard.doctor.facts import Deferral, Proof
+
+_HUGE = 64 * 1024
+_RESULT = b'"type":"user","message":{"role":"user"'
+"""How a person's words and the results of tools begin. Quotes within a text are escaped, so no text looks like it."""
+_OPEN = 64
+"""Replies whose further lines may still come: one reply is many lines, and other records come between them."""
+_REFUSAL = b"ToolSearch is no longer available"
+_SEARCH_BETAS = ("advanced-tool-use", "tool-search-tool")
+_SYNTHETIC = "<synthetic>"
+_ANNOUNCED_CAP = 10_000
+
+
+class State(msgspec.Struct, array_like=True):
+    """All that has to be kept of a transcript to go on with it later."""
+
+    part: Part = msgspec.field(default_factory=Part)
+    requests: Trace = msgspec.field(default_factory=Trace)
+    snapshot: Trace = msgspec.field(default_factory=Trace)
+    shapes: Shapes = msgspec.field(default_factory=Shapes)
+    betas_on: bool | None = None
+    announced: list[int] = []
+    open: dict[int, Counts] = {}
+    """The latest replies, by their mark."""
+
+
+class Transcript:
+    """Learns from the lines of one transcript."""
+
+    def __init__(
+        self, arrays: Arrays, *, session: str = "", sub_agent: bool = False, others: Marks | None = None,
+        state: State | None = None, own: Marks | None = None,
+    ) -> None:  # fmt: skip
+        self.state = state or State()
+        self.seen = Seen(own, others)
+        self._arrays = arrays
+        self._session = session
+        self._sub_agent = sub_agent
+        self._announced = set(self.state.announced)
+        self._take = {
+            "assistant": self._reply,
+            "attachment": self._attachment,
+            "api-request-shape": self._shape,
+            "api-request": self._request,
+            "system": self._system,
+        }
+
+    def take(self, line: bytes) -> None:
+        """One line, whatever it is."""
+        if len(line) > _HUGE and line.find(_RESULT, 0, 4096) > 0 and line.rstrip().endswith(b"}"):
+            return
+        try:
+            self._record(records.line(line))
+        except msgspec.ValidationError:
+            self.state.part.unknown += 1
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            if not line.isspace():
+                self.state.part.broken += 1
+
+    def passed_over(self) -> None:
+        """A line that was too long."""
+        self.state.part.broken += 1
+
+    def _record(self, record: records.Line) -> None:
+        part = self.state.part
+        if record.uuid:
+            sight = self.seen.look(mark_of(record.uuid))
+            if sight is not Sight.NEW:
+                # A session that was resumed may begin with the records of the one before.
+                part.resumed |= sight is Sight.ELSEWHERE
+                return
+        elif self._session and record.session and record.session != self._session:
+            part.resumed = True
+            return
+        if record.type not in records.KNOWN:
+            part.unknown += 1
+            return
+        part.at(record.timestamp)
+        part.session = part.session or name_of(record.session)
+        part.project = part.project or path_of(record.cwd)
+        if record.version and record.version != part.version and (version := name_of(record.version)):
+            # A running program keeps its version: another one has taken the session up again.
+            part.resumed |= bool(part.version)
+            part.version = version
+        if take := self._take.get(record.type):
+            take(record)
+
+    def _reply(self, record: records.Line) -> None:
+        message = records.message(record.message)
+        if message.model == _SYNTHETIC:
+            return
+        content = bytes(message.content) if b'"tool_use"' in bytes(message.content) else b"[]"
+        blocks = records.blocks(content) if content.startswith(b"[") else []
+        if not self._count(message, record.uuid or ""):
+            return
+        part = self.state.part
+        part.used(name_of(message.model))
+        for block in blocks:
+            if block.type == "tool_use" and block.name == SEARCH:
+                part.searches += 1
+            elif block.type == "tool_use":
+                part.called(name_of(block.name))
+
+    def _count(self, message: records.Message, uuid: str) -> bool:
+        """Counts the usage of a reply, once; False when all of the reply was counted long ago, or elsewhere."""
+        used = _counts(message.usage)
+        if not (identity := message.id or uuid):
+            self.state.part.counts.add(used)
+            return True
+        mark, latest = mark_of(f"reply {identity}"), self.state.open
+        before = latest.get(mark)
+        if before is not None:
+            if used.output > before.output:
+                self.state.part.counts.add(before, -1)
+                self.state.part.counts.add(used)
+                latest[mark] = used
+            return True
+        if self.seen.look(mark) is not Sight.NEW:
+            return False
+        self.state.part.counts.add(used)
+        latest[mark] = used
+        if len(latest) > _OPEN:
+            del latest[next(iter(latest))]
+        return True
+
+    def _attachment(self, record: records.Line) -> None:
+        found, state = records.attachment(record.attachment), self.state
+        kind = found.type
+        if kind == "deferred_tools_delta":
+            self._announce(found.added or [])
+        elif kind == "critical_system_reminder" and _REFUSAL in bytes(record.attachment):
+            state.part.refused = True
+            state.requests.give_up()
+            state.snapshot.give_up()
+            state.betas_on = None if state.betas_on is None else False
+        elif kind == "prompt_snapshot" and not self._aside(record):
+            state.snapshot.follow(self._arrays.array(found.tools), self._arrays.tables)
+        elif kind == "deferred_tools_record" and not self._aside(record):
+            entries = self._arrays.array(found.entries, deferred=True)
+            state.snapshot.follow(Array(on=True, tools=entries.tools), self._arrays.tables)
+        elif found.hook == "SessionStart:resume":
+            state.part.resumed = True
+
+    def _announce(self, names: list[str]) -> None:
+        for name in names:
+            if name_of(name) and len(self._announced) < _ANNOUNCED_CAP:
+                number = self._arrays.tables.name(name)
+                if number not in self._announced:
+                    self._announced.add(number)
+                    self.state.announced.append(number)
+
+    def _shape(self, record: records.Line) -> None:
+        if self._aside(record):
+            return
+        array = self._arrays.array(records.shape(record.shape).tools)
+        if key := name_of(record.shape_hash):
+            self.state.shapes.learn(key, array)
+        self.state.requests.follow(array, self._arrays.tables)
+
+    def _request(self, record: records.Line) -> None:
+        if self._aside(record):
+            return
+        betas = records.params(record.params).betas if bytes(record.params) else None
+        if array := self.state.shapes.known.get(record.shape_hash or ""):
+            self.state.requests.follow(array, self._arrays.tables)
+        if betas is None:
+            return
+        on = any(each.startswith(_SEARCH_BETAS) for each in betas)
+        # A request on the side may go without: one with them is enough, until it is given up.
+        self.state.betas_on = on or bool(self.state.betas_on)
+        known = self.state.part.betas
+        known += [name for name in dict.fromkeys(map(name_of, betas)) if name and name not in known]
+
+    def _system(self, record: records.Line) -> None:
+        self.state.part.compactions += record.subtype == "compact_boundary"
+
+    def _aside(self, record: records.Line) -> bool:
+        """Whether a record is a sub-agent's, in a transcript that is not: it may well have other tools."""
+        return not self._sub_agent and bool(record.sidechain or record.agent)
+
+
+def verdict_of(state: State, tables: Tables) -> Verdict:
+    """What the strongest trace says."""
+    announced = tuple(tables.names[number] for number in state.announced)
+    for trace, proof in ((state.requests, Proof.REQUESTS), (state.snapshot, Proof.SNAPSHOT)):
+        if trace.on is not None:
+            tools = tuple(tables.definitions[number] for number in trace.tools)
+            return Verdict(Deferral.ON if trace.on else Deferral.OFF, proof, tools, announced)
+    if state.betas_on is not None:
+        return Verdict(Deferral.ON if state.betas_on else Deferral.OFF, Proof.BETAS, (), announced)
+    if state.part.refused:
+        # The reminder that says so is part of the prompt.
+        return Verdict(Deferral.OFF, Proof.SNAPSHOT, (), announced)
+    if state.part.searches:
+        return Verdict(Deferral.ON, Proof.SEARCHES, (), announced)
+    return Verdict(announced=announced)
+
+
+def _counts(usage: records.Tokens | None) -> Counts:
+    if usage is None:
+        return Counts(messages=1)
+    return Counts(
+        count_of(usage.input_tokens),
+        count_of(usage.output_tokens),
+        count_of(usage.cache_read_input_tokens),
+        count_of(usage.cache_creation_input_tokens),
+        1,
+    )
