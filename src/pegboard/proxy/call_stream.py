@@ -55,7 +55,7 @@ class CallStream:
         """All of it; None when it is no whole object."""
         try:
             value: Any = msgspec.json.decode(self._text or "{}")
-        except msgspec.DecodeError:
+        except (ValueError, RecursionError):
             return None
         return value if isinstance(value, dict) else None
 
@@ -66,7 +66,7 @@ class CallStream:
         if isinstance(given, str):
             try:
                 given = msgspec.json.decode(given)
-            except msgspec.DecodeError:
+            except (ValueError, RecursionError):
                 given = None
         if isinstance(given, dict):
             return given
@@ -129,5 +129,5 @@ class CallStream:
 def _read(quoted: str) -> str:
     try:
         return msgspec.json.decode(quoted, type=str)
-    except msgspec.DecodeError:  # half a surrogate pair, for instance: no name of anything
+    except (ValueError, RecursionError):  # half a surrogate pair, for instance: no name of anything
         return ""

@@ -217,7 +217,7 @@ class CompletionsReply:
             return []
         if call.index < 0:
             self._number(call)
-            self.turn.memory.bridge(str(call.entry.get("id")), arguments_first=call.held.arguments_first)
+            self.turn.memory.bridge(call.entry.get("id"), call.held.name, arguments_first=call.held.arguments_first)
             return [{"index": call.index, **call.shown(text)}]
         return [{"index": call.index, "function": {"arguments": text}}] if text else []
 
@@ -237,7 +237,7 @@ class CompletionsReply:
     # ── one piece ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def whole(self, reply: Json) -> Json:
-        """A reply that is not a stream."""
+        """A reply that is not a stream; the very same where nothing in it is changed."""
         choice = _choice(reply)
         message = choice.get("message") if choice is not None else None
         if choice is None or not isinstance(message, dict):
@@ -252,7 +252,8 @@ class CompletionsReply:
             self._piece({**each, "index": number})
         self._settled()
         shown = self._spoken(message, calls)
-        return self._sum(_with(reply, choice, {**choice, "message": shown}))
+        whole = self._sum(_with(reply, choice, {**choice, "message": shown}))
+        return reply if whole == reply else whole
 
     def _spoken(self, message: Json, calls: list[Json]) -> Json:
         """The message as the client sees it."""

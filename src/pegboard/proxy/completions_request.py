@@ -11,12 +11,11 @@ from typing import Any
 
 import msgspec
 
-from pegboard.proxy.declared import Declared
+from pegboard.proxy.declared import Declared, marked, moved_markers
 from pegboard.proxy.function_calls import rebridged
 from pegboard.proxy.memory import Insert, Remembered, text_of
 from pegboard.proxy.turn import Ask
 from pegboard.proxy.weave import Place, Row, places, woven
-from pegboard.surface.markers import longest
 from pegboard.types import Json
 
 Fields = Mapping[str, msgspec.Raw]
@@ -87,14 +86,19 @@ class CompletionsRequest:
         return [*out, last, *done.later]
 
     def _has_bridged(self, row: Row) -> bool:
-        return any(block.get("call_id") in self._memory.bridged for block in row.blocks)
+        return any(self._bridged(block) is not None for block in row.blocks)
+
+    def _bridged(self, block: Json) -> bool | None:
+        function = block["call"].get("function") if "call" in block else None
+        name = function.get("name") if isinstance(function, dict) else None
+        return self._memory.bridged_as(block.get("call_id"), name)
 
     def _unbridged(self, block: Json) -> Json:
         """A call that was made with `call_tool`, as the model made it."""
-        first = self._memory.bridged.get(str(block.get("call_id"))) if "call" in block else None
-        function = block["call"].get("function") if first is not None else None
-        if first is None or not isinstance(function, dict):
+        first = self._bridged(block)
+        if first is None:
             return block
+        function = block["call"]["function"]
         text = rebridged(function.get("name"), function.get("arguments"), arguments_first=first)
         call = {**block["call"], "function": {**function, "name": self._memory.call, "arguments": text}}
         return {**block, "call": call}
@@ -175,8 +179,4 @@ def _tools(tools: Sequence[Declared], deferred: Sequence[Declared], own: Sequenc
     ours = [{"name": each["name"], "description": each["description"], "parameters": each["schema"]} for each in own]
     out = [msgspec.Raw(msgspec.json.encode({"type": "function", "function": each})) for each in ours]
     out += [msgspec.Raw(tool.raw) for tool in tools if tool.raw not in hidden]
-    if out and (moved := [tool.marker for tool in deferred if tool.marker]):
-        last: Json = msgspec.json.decode(out[-1])
-        kept = [last["cache_control"]] if last.get("cache_control") else []
-        out[-1] = msgspec.Raw(msgspec.json.encode({**last, "cache_control": longest([*kept, *moved])}))
-    return out
+    return marked(out, moved_markers(tools, hidden, len(ours), 0))

@@ -49,7 +49,7 @@ def split(
     resident: list[Declared] = []
     deferred: list[Declared] = []
     for tool in tools:
-        stays = tool.typed or tool.name in kept or is_core(tool.name, profile)
+        stays = tool.stays or tool.name in kept or is_core(tool.name, profile)
         stays = stays or any(fnmatchcase(tool.name, glob) for glob in keep)
         (resident if stays else deferred).append(tool)
     return resident, deferred

@@ -5,11 +5,12 @@ Above: `decide`, the editors of requests, `searching`. Below: nothing. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
 
+from pegboard.surface.markers import longest
 from pegboard.types import Json, Tool
 
 Family = Literal["messages", "completions", "responses"]
@@ -24,6 +25,8 @@ class Declared(msgspec.Struct, frozen=True, kw_only=True):
     """The entry as it came."""
     typed: bool = False
     """Not a plain function: the API runs it itself, or it is of a kind of its own."""
+    stays: bool = False
+    """Always in sight: it is typed, or code that the API runs may call it."""
     defers: bool = False
     """The client defers it by itself, or it is a search of the API's own."""
     marker: Json | None = None
@@ -67,7 +70,7 @@ class Declarations:
 def _read(family: Family, raw: bytes) -> Declared | None:
     try:
         entry: Any = msgspec.json.decode(raw)
-    except msgspec.DecodeError:
+    except (ValueError, RecursionError):
         return None
     if not isinstance(entry, dict):
         return None
@@ -76,17 +79,45 @@ def _read(family: Family, raw: bytes) -> Declared | None:
     typed = kind not in ((None, "custom") if family == "messages" else ("function",)) or not isinstance(function, dict)
     inner: Json = function if isinstance(function, dict) else {}
     schema = inner.get("input_schema" if family == "messages" else "parameters")
-    marker = entry.get("cache_control")
+    marker, callers = entry.get("cache_control"), entry.get("allowed_callers")
     return Declared(
         name=str(inner.get("name") or entry.get("name") or ""),
         raw=raw,
         typed=typed,
+        stays=typed or (isinstance(callers, list) and any(each != "direct" for each in callers)),
         # Within a text the quotes would be escaped: here it is a key, at whatever depth.
         defers=b'"defer_loading"' in raw or "tool_search" in str(kind) or kind == "namespace",
         marker=marker if isinstance(marker, dict) else None,
         description=str(inner.get("description") or ""),
         schema=schema if isinstance(schema, dict) else {},
     )
+
+
+def moved_markers(tools: Sequence[Declared], hidden: Container[bytes], first: int, step: int) -> dict[int, list[Json]]:
+    """Where the cache markers of tools that are out of sight go: to the last before them that is in sight.
+
+    So they mark the same prefix, and stay in their order. Tools stand from place `first` on, after ours; those out of
+    sight take `step` places.
+    """
+    moved: dict[int, list[Json]] = {}
+    last, at = first - 1, first
+    for tool in tools:
+        if tool.raw not in hidden:
+            last, at = at, at + 1
+            continue
+        if tool.marker:
+            moved.setdefault(last, []).append(tool.marker)
+        at += step
+    return moved
+
+
+def marked(out: list[msgspec.Raw], markers: Mapping[int, Sequence[Json]]) -> list[msgspec.Raw]:
+    """The same tools with these markers, of which the one that lasts longest counts, also against the tool's own."""
+    for at, moved in markers.items():
+        tool: Json = msgspec.json.decode(out[at])
+        own = [tool["cache_control"]] if tool.get("cache_control") else []
+        out[at] = msgspec.Raw(msgspec.json.encode({**tool, "cache_control": longest([*own, *moved])}))
+    return out
 
 
 def servers(tools: Sequence[Declared]) -> dict[str, str]:

@@ -41,7 +41,7 @@ class Event(msgspec.Struct, frozen=True):
         """What it says, as JSON; empty when that is no object."""
         try:
             value: Any = msgspec.json.decode(self.data)
-        except msgspec.DecodeError:
+        except (ValueError, RecursionError):
             return {}
         return value if isinstance(value, dict) else {}
 

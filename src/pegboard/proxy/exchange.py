@@ -42,6 +42,7 @@ class Edited:
         self._rounds: list[tuple[list[Json], list[Json]]] = []
         self._made = 0
         self._splitter = Splitter()
+        self._has_events = False
         self._whole = bytearray()
         self._answered = False
 
@@ -49,26 +50,35 @@ class Edited:
         """What the client gets for these bytes."""
         self._answered = True
         if self.streamed:
-            return b"".join([self._reply.event(event) for event in self._splitter.feed(data)])
+            return b"".join([self._event(event) for event in self._splitter.feed(data)])
         self._whole += data
         if len(self._whole) > MOST_BYTES:
             raise ReplyCut(f"a reply has more than {MOST_BYTES} bytes")
         return b""
 
+    def _event(self, event: Event) -> bytes:
+        self._has_events = True
+        return self._reply.event(event)
+
     def finish(self) -> bytes:
         """The rest, now that the reply has come to its end."""
-        if self.streamed:
-            rest = self._splitter.rest()
-            if not self._reply.is_over:  # some servers leave out the empty line after the last event
-                rest = self._reply.event(Event(rest))
-            if not self._reply.is_over:
-                raise ReplyCut("the stream ended in the middle")
-            return b"" if self._another else rest
-        whole = bytes(self._whole)
-        self._whole.clear()
+        if not self.streamed:
+            whole = bytes(self._whole)
+            self._whole.clear()
+            return self._finished(whole)
+        rest = self._splitter.rest()
+        if not self._has_events and rest.lstrip()[:1] == b"{":  # some servers do not stream, whatever they are asked
+            return self._finished(rest)
+        shown = self._reply.event(Event(rest))  # some leave out the empty line after the last event
+        if not self._reply.is_over:
+            raise ReplyCut("the stream ended in the middle")
+        return b"" if self._another else shown
+
+    def _finished(self, whole: bytes) -> bytes:
+        """A reply in one piece; the very bytes where nothing in it is changed."""
         try:
             reply: Any = msgspec.json.decode(whole)
-        except msgspec.DecodeError:
+        except (ValueError, RecursionError):
             raise ReplyCut("the reply is not JSON") from None
         if not isinstance(reply, dict):
             return whole
@@ -93,7 +103,7 @@ class Edited:
             results = [self._request.result(ask, ask.problem or await self._answer(ask)) for ask in turn.asks]
             self._rounds.append(turn.answered(results))
         self._reply.begin_round()
-        self._splitter = Splitter()
+        self._splitter, self._has_events = Splitter(), False
         self.body = self._request.body(self._rounds)
         return True
 

@@ -70,7 +70,7 @@ def read(arguments: Any) -> Json:
     """The arguments of a call; empty when they are no object."""
     try:
         value: Any = msgspec.json.decode(str(arguments or "{}"))
-    except (msgspec.DecodeError, UnicodeError):
+    except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
 
@@ -99,7 +99,7 @@ def rebridged(name: Any, arguments: Any, *, arguments_first: bool) -> str:
     try:
         msgspec.json.decode(text)
         inner: Any = msgspec.Raw(text.encode())
-    except (msgspec.DecodeError, UnicodeError):
+    except (ValueError, RecursionError):
         inner = text
     both = {"name": name, "arguments": inner}
     return msgspec.json.encode(dict(reversed(both.items())) if arguments_first else both).decode()
@@ -109,7 +109,7 @@ def error_of(status: int, body: bytes) -> Json:
     """What the API said of a round that it refused."""
     try:
         said: Any = msgspec.json.decode(body)
-    except msgspec.DecodeError:
+    except (ValueError, RecursionError):
         said = None
     error = said.get("error") if isinstance(said, dict) else None
     if isinstance(error, dict):

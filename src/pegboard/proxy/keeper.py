@@ -6,13 +6,14 @@ Above: `planner`. Below: the `Store`, `memory`.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import msgspec
 
 from pegboard.errors import StoreError
 from pegboard.protocols import Store
 from pegboard.proxy.memory import Remembered, is_sure
+from pegboard.proxy.response_items import NAMED
 
 MOST_LIVE = 500
 """Conversations held in memory; the store has the rest."""
@@ -43,25 +44,31 @@ class Keeper:
             known = self._live.pop(key, None) or (_decoded(raw) if raw else [])
         if known:
             self._live[key] = known
+            self._bound()
         return known
 
     def begin(self, key: str, conversation: Remembered) -> Remembered:
         """A conversation begins; one that began in just the same way is gone on with."""
         known = self._live.setdefault(key, [])
         for each in known:
-            if (each.executor, each.begun) == (conversation.executor, conversation.begun):
+            if _began_as(each, conversation):
                 return each
         known.append(conversation)
         del known[:-MOST_VARIANTS]
-        while len(self._live) > MOST_LIVE:
-            del self._live[next(iter(self._live))]
+        self._bound()
         return conversation
 
-    async def keep(self, key: str) -> None:
-        """Writes down what is remembered under this key."""
-        known = self._live.get(key)
-        if known:
-            await self._write(key, _within(known))
+    async def keep(self, key: str, conversation: Remembered) -> None:
+        """Writes down a conversation with those that began alike; it may have been put aside for others meanwhile."""
+        known = await self.of(key)
+        if not any(each is conversation for each in known):
+            known = [each for each in known if not _began_as(each, conversation)]
+            known = self._live[key] = [*known, conversation][-MOST_VARIANTS:]
+        await self._write(key, _within(known))
+
+    def _bound(self) -> None:
+        while len(self._live) > MOST_LIVE:
+            del self._live[next(iter(self._live))]
 
     async def point(self, reply: str, key: str) -> None:
         """Remembers which conversation a reply belongs to, for clients that name only the reply."""
@@ -96,23 +103,28 @@ class Keeper:
             self.warnings = [*self.warnings, error.message][-20:]
 
 
-def chosen(known: Sequence[Remembered], begun: str, said: Container[str]) -> Remembered | None:
+def chosen(known: Sequence[Remembered], begun: str, said: Collection[str]) -> Remembered | None:
     """Of conversations that began alike, the one that this history is of; None when it is of none of them.
 
     `begun` is the mark of the request's tools, `said` are the marks of its replies. Of several that fit equally well
     it is the latest.
     """
-    fits = [(_likeness(each, begun, said), number) for number, each in enumerate(known)]
-    best, number = max(fits, default=((False, False, False), 0))
-    return known[number] if any(best[::2]) else None
+    likeness = [(_likeness(each, begun, said), number) for number, each in enumerate(known)]
+    fits = [each for each in likeness if any(each[0][::2])]
+    return known[max(fits)[1]] if fits else None
 
 
-def _likeness(each: Remembered, begun: str, said: Container[str]) -> tuple[bool, bool, bool]:
+def _began_as(one: Remembered, other: Remembered) -> bool:
+    return (one.executor, one.begun) == (other.executor, other.begun)
+
+
+def _likeness(each: Remembered, begun: str, said: Collection[str]) -> tuple[bool, bool, bool]:
     """Whether it has a call or so of the history's, whether it has the same tools, whether it has at least a text.
 
     The same tools alone are enough where a reply broke off: what clients keep of it has no mark.
     """
     seen = [mark for mark in each.seen if mark in said]
+    seen += [mark for mark in said if mark.startswith(NAMED) and mark.removeprefix(NAMED) in each.items]
     same = each.begun == begun
     return any(map(is_sure, seen)), same, bool(seen) or (same and each.is_torn)
 
@@ -122,7 +134,7 @@ def _within(known: list[Remembered]) -> bytes:
     state = _ENCODER.encode(known)
     while len(state) > MOST_BYTES:
         largest = max(known, key=lambda each: len(_ENCODER.encode(each)))
-        if largest.inserts or largest.definitions:
+        if largest.can_shrink:
             largest.shrink()
         else:
             known.remove(largest)

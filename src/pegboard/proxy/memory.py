@@ -66,7 +66,7 @@ class Remembered(msgspec.Struct, kw_only=True, omit_defaults=True):
     kept: list[str] = []
     """Tools that stay although their names would not say so."""
     bridged: dict[str, bool] = {}
-    """Calls that the model made with `call`, and whether it said the arguments first."""
+    """Calls that the model made with `call`, by id and name, and whether it said the arguments first."""
     inserts: list[Insert] = []
     definitions: dict[str, Json] = {}
     """Deferred tools that the conversation refers to."""
@@ -74,10 +74,12 @@ class Remembered(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Replies by the id the client knows, and the id the API knows the end of them by."""
     pending: dict[str, list[Json]] = {}
     """Calls of a stored reply that the client does not know of, by the id it knows the reply by."""
+    items: dict[str, str] = {}
+    """Items that a client was shown and may only name when it goes on, and the mark of each."""
     seen: list[str] = []
     """Marks of replies that the client was shown: a history without any of them is another conversation's."""
     is_torn: bool = False
-    """Whether a reply broke off, of which a client may have kept what has no mark."""
+    """Whether the latest reply broke off or said nothing: what a client keeps of it has no mark."""
     turns: int = 0
     """Replies so far."""
 
@@ -96,18 +98,38 @@ class Remembered(msgspec.Struct, kw_only=True, omit_defaults=True):
         self.seen += [each for each in dict.fromkeys(marks) if each not in self.seen]
         del self.seen[_FIRST_SEEN : -(MOST_SEEN - _FIRST_SEEN)]
 
-    def bridge(self, call: str, *, arguments_first: bool) -> None:
-        """Remembers that this call was made through the bridge."""
-        self.bridged[call] = arguments_first
-        if len(self.bridged) > MOST_CALLS:
-            for known in [*self.bridged][: MOST_CALLS // 4]:
-                del self.bridged[known]
+    def bridge(self, call: Any, name: Any, *, arguments_first: bool) -> None:
+        """Remembers that this call was made through the bridge. Some servers use an id again, for another tool."""
+        self.bridged[f"{call} {name}"] = arguments_first
+        _bound(self.bridged, MOST_CALLS)
+
+    def bridged_as(self, call: Any, name: Any) -> bool | None:
+        """Whether the model said the arguments of this call first; None when it did not call through the bridge."""
+        return self.bridged.get(f"{call} {name}")
+
+    def name(self, item: str, known: str) -> None:
+        """Remembers what an item is known by, for clients that will only name it."""
+        self.items[item] = known
+        _bound(self.items, MOST_CALLS)
+
+    @property
+    def can_shrink(self) -> bool:
+        """Whether there is anything that could go without the whole conversation being forgotten."""
+        return bool(self.inserts or self.definitions or self.pending)
 
     def shrink(self) -> None:
         """Lets the older go: there is too much to keep."""
         del self.inserts[: len(self.inserts) // 4 + 1]
-        for name in [*self.definitions][: len(self.definitions) // 4 + 1]:
-            del self.definitions[name]
+        for kept in (self.definitions, self.pending):
+            for name in [*kept][: len(kept) // 4 + 1]:
+                del kept[name]
+
+
+def _bound(kept: dict[str, Any], most: int) -> None:
+    """The oldest go, a good part at once."""
+    if len(kept) > most:
+        for name in [*kept][: most // 4]:
+            del kept[name]
 
 
 def digest(*parts: Any) -> str:
@@ -134,15 +156,16 @@ def mark(block: Any) -> str:
         return f"for:{known}"
     if known := block.get("signature") or block.get("encrypted_content"):
         return f"sig:{digest(known)}"
-    if block.get("type") == "redacted_thinking":
-        return f"sig:{digest(block.get('data'))}"
+    if block.get("type") in ("thinking", "redacted_thinking"):  # not every server signs it
+        thought = block.get("data") or block.get("thinking")
+        return f"sig:{digest(thought)}" if thought else ""
     text = text_of(block).strip()
     return f"text:{digest(text)}" if text else ""
 
 
 def is_sure(known: str) -> bool:
     """Whether a mark can be in one place only."""
-    return known.startswith(("id:", "sig:", "for:"))
+    return known.startswith(("id:", "sig:", "for:", "item:"))
 
 
 def is_thought(known: str) -> bool:

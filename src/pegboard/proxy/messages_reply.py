@@ -44,7 +44,7 @@ class Builder:
         if self._json:
             try:
                 self.block["input"] = msgspec.json.decode(self._json)
-            except msgspec.DecodeError:
+            except (ValueError, RecursionError):
                 self.block["input"] = {}
         return self.block
 
@@ -188,7 +188,7 @@ class MessagesReply:
         if bridged.index < 0:
             bridged.index, self._next = self._next, self._next + 1
             block = {**bridged.builder.block, "name": name, "input": {}}
-            self.turn.memory.bridge(str(block.get("id")), arguments_first=bridged.call.arguments_first)
+            self.turn.memory.bridge(block.get("id"), name, arguments_first=bridged.call.arguments_first)
             out = _told("content_block_start", bridged.index, content_block=block)
         if piece:
             delta = {"type": "input_json_delta", "partial_json": piece}
@@ -222,7 +222,8 @@ class MessagesReply:
         self.turn.commit()
         if not isinstance(content, list) or (self._first and list(map(id, self._content)) == list(map(id, content))):
             return reply
-        return {**reply, "content": self._content, "usage": summed(self._before, self._usage)}
+        total = summed(self._before, self._usage)
+        return {**reply, "content": self._content, **({"usage": total} if total else {})}
 
     def _take(self, block: Any) -> None:
         if not isinstance(block, dict):
@@ -243,7 +244,7 @@ class MessagesReply:
             self._refuse(block)
             return
         first = next((key for key in whole if key in ("name", "arguments")), "name")
-        self.turn.memory.bridge(str(block.get("id")), arguments_first=first == "arguments")
+        self.turn.memory.bridge(block.get("id"), name, arguments_first=first == "arguments")
         self.turn.show(block, calls=True)
         self._content.append({**block, "name": name, "input": CallStream.inner(whole)})
 
@@ -253,7 +254,7 @@ class MessagesReply:
         """What the API said of a later round, as the event that ends a stream."""
         try:
             said: Any = msgspec.json.decode(body)
-        except msgspec.DecodeError:
+        except (ValueError, RecursionError):
             said = None
         if not isinstance(said, dict) or not isinstance(said.get("error"), dict):
             text = f"The model's API answered {status} in the middle of a turn."

@@ -10,11 +10,10 @@ from typing import Any
 
 import msgspec
 
-from pegboard.proxy.declared import Declared
+from pegboard.proxy.declared import Declared, marked, moved_markers
 from pegboard.proxy.memory import Insert, Remembered
 from pegboard.proxy.turn import Ask
 from pegboard.proxy.weave import Row, parted, places, woven
-from pegboard.surface.markers import longest
 from pegboard.types import Json
 
 Fields = Mapping[str, msgspec.Raw]
@@ -93,12 +92,12 @@ class MessagesRequest:
         ]
 
     def _has_bridged(self, row: Row) -> bool:
-        return any(block.get("id") in self._memory.bridged for block in row.blocks)
+        return any(self._memory.bridged_as(block.get("id"), block.get("name")) is not None for block in row.blocks)
 
     def _unbridged(self, block: Json) -> Json:
         """A call that was made with `call_tool`, as the model made it."""
-        first = self._memory.bridged.get(str(block.get("id"))) if block.get("type") == "tool_use" else None
-        if first is None:
+        first = self._memory.bridged_as(block.get("id"), block.get("name"))
+        if first is None or block.get("type") != "tool_use":
             return block
         inner = {"name": block.get("name"), "arguments": block.get("input")}
         ordered = dict(reversed(inner.items())) if first else inner
@@ -118,44 +117,29 @@ def native_tools(
 ) -> list[msgspec.Raw]:
     """The API's search first, then all tools in their order, most of them deferred; then those that went missing."""
     hidden = {tool.raw for tool in deferred}
-    entries: list[Json | bytes] = [NATIVE, *(tool.raw for tool in tools)]
-    moved = [tool.marker for tool in deferred if tool.marker]
-    last = max((at for at, raw in enumerate(entries) if not at or raw not in hidden), default=0)
-    out = [_deferred(raw) if at and raw in hidden else _plain(raw) for at, raw in enumerate(entries)]
-    if moved:
-        out[last] = _marked(out[last], moved)
-    return [*out, *(_deferred(msgspec.json.encode(each)) for each in missing)]
+    stay = [_deferred(tool.raw) if tool.raw in hidden else msgspec.Raw(tool.raw) for tool in tools]
+    out = [_plain(NATIVE), *stay, *(_deferred(msgspec.json.encode(each)) for each in missing)]
+    return marked(out, moved_markers(tools, hidden, 1, 1))
 
 
 def bridge_tools(tools: Sequence[Declared], deferred: Sequence[Declared], own: Sequence[Json]) -> list[msgspec.Raw]:
     """The bridge's own first, where they stay when an agent gets more tools; then those that stay in sight."""
     hidden = {tool.raw for tool in deferred}
     ours = [{"name": each["name"], "description": each["description"], "input_schema": each["schema"]} for each in own]
-    stay: list[Json | bytes] = [tool.raw for tool in tools if tool.raw not in hidden]
-    out = [_plain(entry) for entry in [*ours, *stay]]
-    moved = [tool.marker for tool in deferred if tool.marker]
-    if moved:
-        out[-1] = _marked(out[-1], moved)
-    return out
+    out = [*map(_plain, ours), *(msgspec.Raw(tool.raw) for tool in tools if tool.raw not in hidden)]
+    return marked(out, moved_markers(tools, hidden, len(ours), 0))
 
 
-def _plain(entry: Json | bytes) -> msgspec.Raw:
-    return msgspec.Raw(entry if isinstance(entry, bytes) else msgspec.json.encode(entry))
+def _plain(entry: Json) -> msgspec.Raw:
+    return msgspec.Raw(msgspec.json.encode(entry))
 
 
-def _deferred(entry: Json | bytes) -> msgspec.Raw:
-    raw = entry if isinstance(entry, bytes) else msgspec.json.encode(entry)
+def _deferred(raw: bytes) -> msgspec.Raw:
     if b'"cache_control"' not in raw and b'"defer_loading"' not in raw:
         return msgspec.Raw(raw.rstrip()[:-1] + b',"defer_loading":true}')
     tool: Json = msgspec.json.decode(raw)
     kept = {key: value for key, value in tool.items() if key not in ("cache_control", "defer_loading")}
     return msgspec.Raw(msgspec.json.encode({**kept, "defer_loading": True}))
-
-
-def _marked(raw: msgspec.Raw, markers: Sequence[Json]) -> msgspec.Raw:
-    tool: Json = msgspec.json.decode(raw)
-    own = [tool["cache_control"]] if tool.get("cache_control") else []
-    return msgspec.Raw(msgspec.json.encode({**tool, "cache_control": longest([*own, *markers])}))
 
 
 def mended(messages: list[Any], names: set[str], definitions: Mapping[str, Json]) -> tuple[list[Any], list[Json]]:
@@ -184,7 +168,8 @@ def mended(messages: list[Any], names: set[str], definitions: Mapping[str, Json]
                 kept.append(_resolved(block, names, definitions, missing))
                 continue
             kept.append(block)
-        out.append({**message, "content": kept})
+        if kept:
+            out.append({**message, "content": kept})
     return out, list(missing.values())
 
 

@@ -1,24 +1,24 @@
 """What a request says of the conversation it belongs to: how that began, and whether it is the beginning.
 
-Above: `planner`. Below: `memory`. Pure. Most of a long history is never parsed for this.
+Above: `planner`. Below: `memory`, `response_items`. Pure. Most of a long history is never parsed for this.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from itertools import groupby
 from typing import Any
 
 import msgspec
 
 from pegboard.proxy.declared import Family
 from pegboard.proxy.memory import digest, mark, text_of
+from pegboard.proxy.response_items import is_models, mark_of
 from pegboard.types import Json
 
 Fields = Mapping[str, msgspec.Raw]
 _DEFERRAL = re.compile(rb'"(?:tool_(?:reference|addition|removal|search)|additional_tools)')
-_MODELS = ("function_call", "reasoning")
-"""Items of the Responses API that only a model makes."""
 LATEST = 3
 """Replies at the end of a history that are looked at."""
 _SIGNS = frozenset(
@@ -46,12 +46,15 @@ class _Head(msgspec.Struct):
     id: Any = None
     encrypted_content: Any = None
 
+    def brief(self) -> Json:
+        """Without what it says."""
+        names = ("role", "type", "tool_call_id", "call_id", "id", "encrypted_content")
+        return {name: value for name in names if (value := getattr(self, name)) is not None}
+
     def read(self) -> Json:
         """As marks are made of it."""
         content: Any = msgspec.json.decode(self.content)
-        names = ("role", "type", "tool_call_id", "call_id", "id", "encrypted_content")
-        known = {name: value for name in names if (value := getattr(self, name)) is not None}
-        return {**known, "content": content, "tool_calls": msgspec.json.decode(self.tool_calls)}
+        return {**self.brief(), "content": content, "tool_calls": msgspec.json.decode(self.tool_calls)}
 
 
 class Opening(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,7 +68,7 @@ class Opening(msgspec.Struct, frozen=True, kw_only=True):
     previous: str = ""
     """The reply it goes on from, where the API keeps the history."""
     row: int = 0
-    """Which message the reply will be in the client's history; 0 where a reply is not one message."""
+    """Which message the reply will be in the client's history, or which run of items; 0 where nobody knows."""
     said: frozenset[str] = frozenset()
     """Marks of the model's first and latest replies."""
 
@@ -80,7 +83,7 @@ def opening(family: Family, fields: Fields, *context: str) -> Opening | None:
         previous = _text(fields.get("previous_response_id"))
         first = next((head for head in heads if head.role == "user"), None)
         text = text_of(msgspec.json.decode(first.content)) if first is not None else ""
-        replies = [head for head in heads if head.role == "assistant" or head.type in _MODELS]
+        replies = [head for head in heads if _is_reply(family, head)]
         prior = _prior(family, heads[-1].read()) if heads else ""
         marks = frozenset(
             known
@@ -97,7 +100,7 @@ def opening(family: Family, fields: Fields, *context: str) -> Opening | None:
         is_first=bool(key) and not previous and not replies,
         prior=prior,
         previous=previous,
-        row=len(heads) if family != "responses" else 0,
+        row=_row(family, heads) if not previous else 0,
         said=marks,
     )
 
@@ -126,6 +129,18 @@ def _heads(said: msgspec.Raw) -> list[_Head]:
     return msgspec.json.decode(said, type=list[_Head])
 
 
+def _is_reply(family: Family, head: _Head) -> bool:
+    return is_models(head.brief()) if family == "responses" else head.role == "assistant"
+
+
+def _row(family: Family, heads: list[_Head]) -> int:
+    """Where the reply will be: a message of its own, or a run of items, which goes on where the model spoke last."""
+    if family != "responses":
+        return len(heads)
+    sides = [side for side, _ in groupby(_is_reply(family, head) for head in heads)]
+    return len(sides) - sides[-1]
+
+
 def _marks(family: Family, reply: Json) -> list[str]:
     """As `turn` marks what it shows."""
     content = reply["content"]
@@ -136,14 +151,13 @@ def _marks(family: Family, reply: Json) -> list[str]:
         calls = reply["tool_calls"] if isinstance(reply["tool_calls"], list) else []
         ids = [{"call_id": each.get("id")} for each in calls if isinstance(each, dict)]
         return [mark(each) for each in ({"type": "text", "text": text_of(content)}, *ids)]
-    is_call = reply.get("type") not in (None, "message") and "encrypted_content" not in reply
-    return [mark({"call_id": reply.get("call_id") or reply.get("id")} if is_call else reply)]
+    return [mark_of(reply, {})]
 
 
 def _prior(family: Family, last: Json) -> str:
     """As `weave` marks it: by the last block of the last message."""
     if family == "responses":
-        return mark(last if "call_id" not in last else {"tool_call_id": last["call_id"]})
+        return mark_of(last, {})
     content = last.get("content")
     blocks: list[Json] = [each for each in content if isinstance(each, dict)] if isinstance(content, list) else []
     if family == "messages" and blocks:

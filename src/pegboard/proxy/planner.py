@@ -46,6 +46,8 @@ class Looked(msgspec.Struct, frozen=True, kw_only=True):
     tools: list[Declared]
     about: Circumstances
     opening: Opening
+    forced: list[str]
+    """The tool that the client wants called, if it names one."""
 
 
 class DeferringPlanner:
@@ -86,7 +88,7 @@ class DeferringPlanner:
         key, memory = found
         tools = looked.tools
         # What the client forces is in sight, once: a prefix that changed for good would be paid for at every turn.
-        kept = [*memory.kept, *_forced(looked.fields)]
+        kept = [*memory.kept, *looked.forced]
         _, deferred = split(tools, looked.about.profile, self._config.keep, kept)
         await self._answer_rest(looked.family, memory, deferred)
         own = definitions(memory.search, memory.call, memory.listing) if memory.executor == "bridge" else ()
@@ -112,6 +114,9 @@ class DeferringPlanner:
         if any(tool.defers for tool in tools) or defers_itself(asked.body, fields):
             return Passed("the client defers by itself")
         user = asked.headers.get("authorization", "") + asked.headers.get("x-api-key", "") if self._is_shared else ""
+        choice: Any = msgspec.json.decode(fields["tool_choice"]) if "tool_choice" in fields else None
+        if isinstance(choice, dict) and choice.get("type") == "allowed_tools":
+            return Passed("the client limits its tools itself")
         begun = opening(family, fields, asked.upstream, user)
         if begun is None:
             return Passed("not understood")
@@ -121,7 +126,15 @@ class DeferringPlanner:
             address=self._addresses.get(asked.upstream, ""),
             profile=profile_of(asked.headers.get("user-agent", "")),
         )
-        return Looked(asked=asked, family=family, fields=fields, tools=tools, about=about, opening=begun)
+        return Looked(
+            asked=asked,
+            family=family,
+            fields=fields,
+            tools=tools,
+            about=about,
+            opening=begun,
+            forced=_forced(choice),
+        )
 
     async def _conversation(self, looked: Looked) -> tuple[str, Remembered] | Passed:
         """The conversation of a request: begun now, or remembered."""
@@ -135,7 +148,7 @@ class DeferringPlanner:
             memory = _goes_on(looked.opening, known, begun)
             reason = "not seen from its beginning" if memory is None else _unfit(memory, executor, looked.tools)
             return Passed(reason) if reason or memory is None else (key, memory)
-        kept = _forced(looked.fields)
+        kept = looked.forced
         _, deferred = split(looked.tools, looked.about.profile, self._config.keep, kept)
         reason = too_little(self._config, deferred, self._tokens_of)
         if reason:
@@ -158,17 +171,18 @@ class DeferringPlanner:
         result = _request_editor(family).result
         waiting = [each for insert in memory.inserts for each in insert.asked]
         waiting += [each for asked in memory.pending.values() for each in asked if "text" not in each]
-        texts: dict[str, str] = {}
+        texts: dict[tuple[str, bytes], str] = {}
         for each in waiting:
             ask = _ask_of(each)
-            if ask.id not in texts:
-                texts[ask.id] = ask.problem or await self._search(ask, memory, deferred)
+            known = (ask.id, msgspec.json.encode(ask.input))  # some servers use an id again
+            if known not in texts:
+                texts[known] = ask.problem or await self._search(ask, memory, deferred)
+            each["text"] = texts[known]
         for insert in memory.inserts:
-            # All at once, and not before: another request of the same conversation may have waited here too.
-            insert.later = [*insert.later, *(result(_ask_of(each), texts[str(each["id"])]) for each in insert.asked)]
-            insert.asked = []
-        for each in waiting:
-            each["text"] = texts[str(each["id"])]
+            # Another request of the same conversation may have waited here too, and may wait still.
+            if insert.asked and all("text" in each for each in insert.asked):
+                insert.later = [*insert.later, *(result(_ask_of(each), str(each["text"])) for each in insert.asked)]
+                insert.asked = []
 
     async def _search(self, ask: Ask, memory: Remembered, deferred: Sequence[Declared]) -> str:
         if self._searching is None:
@@ -194,7 +208,7 @@ class DeferringPlanner:
             return await self._search(ask, memory, deferred)
 
         async def keep() -> None:
-            await self._keeper.keep(key)
+            await self._keeper.keep(key, memory)
             reply_id = getattr(reply, "id", "")
             if reply_id and looked.family == "responses":
                 await self._keeper.point(reply_id, key)
@@ -313,9 +327,8 @@ def _goes_on(opening: Opening, known: Sequence[Remembered], begun: str) -> Remem
     return chosen(known, begun, opening.said) or latest
 
 
-def _forced(fields: Fields) -> list[str]:
+def _forced(choice: Any) -> list[str]:
     """The tool that the client wants called, if it names one."""
-    choice: Any = msgspec.json.decode(fields["tool_choice"]) if "tool_choice" in fields else None
     if not isinstance(choice, dict):
         return []
     inner = choice.get("function")

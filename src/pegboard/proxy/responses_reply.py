@@ -12,7 +12,8 @@ import msgspec
 
 from pegboard.proxy.events import Event, encoded
 from pegboard.proxy.function_calls import Held, error_of, refused, searched, sendable
-from pegboard.proxy.responses_request import known
+from pegboard.proxy.memory import mark
+from pegboard.proxy.response_items import known
 from pegboard.proxy.turn import Turn, summed
 from pegboard.types import Json
 
@@ -187,12 +188,13 @@ class ResponsesReply:
     # ── one piece ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def whole(self, reply: Json) -> Json:
-        """A reply that is not a stream."""
+        """A reply that is not a stream; the very same where nothing in it is changed."""
         given = reply.get("output")
         for each in given if isinstance(given, list) else ():
             if isinstance(each, dict):
                 self._take(each)
-        return self._ended(reply, str(reply.get("status") or "completed"))
+        shown = self._ended(reply, str(reply.get("status") or "completed"))
+        return reply if shown == reply else shown
 
     def _take(self, given: Json) -> None:
         item = Item(given, self.turn)
@@ -266,14 +268,21 @@ class ResponsesReply:
         self._output[item.index] = given
         if given.get("type") == "reasoning" and not self._stored and not given.get("encrypted_content"):
             return  # nobody has it, so it can neither be sent back nor be found again
+        self._name(given)
         self.turn.show(given, shown=known(given), calls=given.get("type") in _CLIENTS)
+
+    def _name(self, given: Json) -> None:
+        """What the API keeps can be named by the client instead of being said again."""
+        if self._stored and given.get("id"):
+            self.turn.memory.name(str(given["id"]), mark(known(given)))
 
     def _settle(self, item: Item, given: Json) -> None:
         """A call of the bridge's that has come whole."""
         call, arguments = str(given.get("call_id")), given.get("arguments")
         if item.index >= 0:
-            self.turn.memory.bridge(call, arguments_first=item.held.arguments_first)
+            self.turn.memory.bridge(call, item.held.name, arguments_first=item.held.arguments_first)
             self._output[item.index] = item.shown(given, item.held.shown)
+            self._name(given)
             self.turn.show(given, shown=known(given), calls=True)
         elif given.get("status") != "incomplete":
             block = {**given, "arguments": sendable(arguments)}

@@ -14,6 +14,7 @@ import msgspec
 from pegboard.proxy.declared import Declared
 from pegboard.proxy.function_calls import rebridged
 from pegboard.proxy.memory import Insert, Remembered
+from pegboard.proxy.response_items import is_models, mark_of
 from pegboard.proxy.turn import Ask
 from pegboard.proxy.weave import Place, Row, places, woven
 from pegboard.types import Json
@@ -71,7 +72,9 @@ class ResponsesRequest:
             return list(raw)
         items: list[Any] = [msgspec.json.decode(each) for each in raw]
         runs = [list(run) for _, run in groupby(range(len(items)), key=lambda number: is_models(items[number]))]
-        rows = [Row([known(items[number]) for number in run], is_models(items[run[0]])) for run in runs]
+        rows = [
+            Row([], is_models(items[run[0]]), [mark_of(items[number], memory.items) for number in run]) for run in runs
+        ]
         at = places(rows, memory.inserts)
         out: list[Any] = []
         for number, (row, run) in enumerate(zip(rows, runs, strict=True)):
@@ -81,8 +84,8 @@ class ResponsesRequest:
 
     def _unbridged(self, item: Json, raw: msgspec.Raw) -> Any:
         """A call that was made with `call_tool`, as the model made it; all else as it came."""
-        first = self._memory.bridged.get(str(item.get("call_id"))) if item.get("type") == "function_call" else None
-        if first is None:
+        first = self._memory.bridged_as(item.get("call_id"), item.get("name"))
+        if first is None or item.get("type") != "function_call":
             return raw
         text = rebridged(item.get("name"), item.get("arguments"), arguments_first=first)
         return {**item, "name": self._memory.call, "arguments": text}
@@ -93,26 +96,6 @@ def _put_back(said: list[Any], number: int, at: Mapping[Place, list[Insert]]) ->
     sendable = {place: [each for each in inserts if not each.asked or each.later] for place, inserts in at.items()}
     done = woven(said, number, sendable)
     return [*(each for _, blocks in done.parts for each in blocks), *done.later]
-
-
-def is_models(item: Any) -> bool:
-    """Whether the model said this; the rest is the client's."""
-    if not isinstance(item, dict):
-        return False
-    kind = str(item.get("type") or "message")
-    return item.get("role") == "assistant" if kind == "message" else not kind.endswith(("_output", "_response"))
-
-
-def known(item: Any) -> Json:
-    """An item as it is marked: a call and its output have one id. Texts are marked as such, as ids are often left."""
-    if not isinstance(item, dict):
-        return {}
-    kind = str(item.get("type") or "message")
-    if kind.endswith("_output"):
-        return {"tool_call_id": item.get("call_id")}
-    if kind == "message" or item.get("encrypted_content"):
-        return item
-    return {"call_id": item.get("call_id") or item.get("id")}
 
 
 def _is_text(given: msgspec.Raw) -> bool:

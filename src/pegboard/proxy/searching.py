@@ -42,8 +42,10 @@ class Found(msgspec.Struct, frozen=True):
 def names_for(tools: Sequence[Declared]) -> tuple[str, str]:
     """What the two tools are called among these, where one might be called so already."""
     taken = {tool.name.lower() for tool in tools}
-    free = not taken & {SEARCH, CALL}
-    return (SEARCH, CALL) if free else (f"pegboard_{SEARCH}", f"pegboard_{CALL}")
+    prefix = ""
+    while taken & {prefix + SEARCH, prefix + CALL}:
+        prefix += "pegboard_"
+    return prefix + SEARCH, prefix + CALL
 
 
 def definitions(search: str, call: str, listing: str) -> tuple[Json, Json]:

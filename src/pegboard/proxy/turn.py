@@ -53,6 +53,7 @@ class Turn:
         self._shown = 0
         self._seen: list[str] = []
         self._texts: list[str] = []
+        self._thoughts: list[str] = []
         self._waiting: list[Insert] = []
         self._unspoken: list[Insert] = []
         self._inserts: list[Insert] = []
@@ -83,6 +84,7 @@ class Turn:
         self._waiting = []
         self._last = known
         if is_thought(known):
+            self._thoughts.append(known)
             return
         for insert in self._unspoken:
             insert.spoken = (insert.spoken[0], known)
@@ -152,11 +154,13 @@ class Turn:
         joined = [mark({"type": "text", "text": "".join(self._texts)})] if len(self._texts) > 1 else []
         calls = [each for each in self._seen if not each.startswith("text:")]
         self.memory.see([*self._seen[:1], *calls[:1], *self._seen[-1:], *joined])
+        self.memory.is_torn = not self._seen
 
     def tear(self) -> None:
         """The reply broke off: a client may keep what it got of it."""
-        self.memory.is_torn = True
         self.commit()
+        self.memory.see(self._thoughts[:1])
+        self.memory.is_torn = True
 
 
 class ReplyEditor(Protocol):

@@ -13,6 +13,8 @@ import msgspec
 from pegboard.proxy.memory import Insert, is_sure, is_thought, mark
 from pegboard.types import Json
 
+MOST_STRIPPED = 4
+"""Blanks at the beginning of a text that a client may have stripped."""
 _CALLS = ("tool_use", "call")
 """Kinds of blocks that the client has to answer."""
 
@@ -23,6 +25,18 @@ class Row(msgspec.Struct):
     blocks: list[Json]
     is_reply: bool
     """The model's; the rest is the client's."""
+    given: list[str] = []
+    """What its blocks are known by, where they do not tell that themselves."""
+
+    def marks(self) -> list[str]:
+        """What its blocks are known by."""
+        return self.given or [mark(block) for block in self.blocks]
+
+    def last(self) -> str:
+        """What the last of them is known by: it is what the next message answers."""
+        if self.given or not self.blocks:
+            return self.given[-1] if self.given else ""
+        return mark(self.blocks[-1])
 
 
 class Place(msgspec.Struct, frozen=True, order=True):
@@ -46,7 +60,7 @@ def places(rows: Sequence[Row], inserts: Sequence[Insert]) -> dict[Place, list[I
     taken: dict[Place, dict[int, Insert]] = {}
     unsure = []
     for number, insert in enumerate(inserts):
-        place = _beside(insert, history.found)
+        place = _beside(insert, history)
         if place is None:
             unsure.append(number)
         elif _fits_in(insert, rows[place.row], place):
@@ -63,7 +77,7 @@ def places(rows: Sequence[Row], inserts: Sequence[Insert]) -> dict[Place, list[I
 
 
 def _read(rows: Sequence[Row]) -> _History:
-    marks = [[mark(block) for block in row.blocks] if row.is_reply else [] for row in rows]
+    marks = [row.marks() if row.is_reply else [] for row in rows]
     found: dict[str, list[Place]] = {}
     for number, row in enumerate(marks):
         for at, known in enumerate(row):
@@ -72,15 +86,22 @@ def _read(rows: Sequence[Row]) -> _History:
     return _History(rows, marks, found)
 
 
-def _beside(insert: Insert, found: dict[str, list[Place]]) -> Place | None:
-    """Its place by what can be in one place only."""
+def _beside(insert: Insert, history: _History) -> Place | None:
+    """Its place by what should be in one place only."""
     for after, before in ((insert.after, insert.before), insert.spoken):
-        if is_sure(after) and after in found:
-            place = found[after][-1]
+        if is_sure(after) and (there := history.found.get(after)):
+            place = _likeliest(insert, history, there)
             return Place(place.row, place.block + 1)
-        if is_sure(before) and before in found:
-            return found[before][-1]
+        if is_sure(before) and (there := history.found.get(before)):
+            return _likeliest(insert, history, there)
     return None
+
+
+def _likeliest(insert: Insert, history: _History, there: list[Place]) -> Place:
+    """Of several places with one mark, as some servers begin to count their calls anew with every reply."""
+    if len(there) == 1:
+        return there[0]
+    return min(reversed(there), key=lambda place: _rank(insert, history, place))
 
 
 def _between(insert: Insert, history: _History, taken: dict[Place, dict[int, Insert]]) -> Place | None:
@@ -135,7 +156,7 @@ def _is_anothers(insert: Insert, there: dict[int, Insert] | None) -> bool:
 
 
 def _is_surely_there(insert: Insert, history: _History) -> bool:
-    return _beside(insert, history.found) is not None
+    return _beside(insert, history) is not None
 
 
 def _fits_in(insert: Insert, row: Row, place: Place) -> bool:
@@ -144,31 +165,30 @@ def _fits_in(insert: Insert, row: Row, place: Place) -> bool:
 
 
 def _prior(rows: Sequence[Row], row: int) -> str:
-    return prior_mark(rows[row - 1].blocks) if row else ""
-
-
-def prior_mark(blocks: Sequence[Json]) -> str:
-    """The mark of what a reply answers."""
-    return mark(blocks[-1]) if blocks else ""
+    return rows[row - 1].last() if row else ""
 
 
 def parted(rows: Sequence[Row], inserts: Sequence[Insert]) -> None:
     """Takes texts apart that a client has put together, where something stood between them."""
-    known = {mark(block) for row in rows if row.is_reply for block in row.blocks if block.get("type") == "text"}
-    for insert in inserts:
-        if insert.length and insert.spoken[0] not in known and insert.row < len(rows) and rows[insert.row].is_reply:
+    wanted = [each for each in inserts if each.length and each.row < len(rows) and rows[each.row].is_reply]
+    whole = {each.row: rows[each.row].marks() for each in wanted}
+    for insert in wanted:
+        if insert.spoken[0] not in whole[insert.row]:
             _part(rows[insert.row].blocks, insert)
 
 
 def _part(blocks: list[Json], insert: Insert) -> None:
     for at, block in enumerate(blocks):
         text: Any = block.get("text") if block.get("type") == "text" else None
-        if not isinstance(text, str) or len(text) <= insert.length:
+        if not isinstance(text, str):
             continue
-        head = {key: value for key, value in block.items() if key != "cache_control"} | {"text": text[: insert.length]}
-        if mark(head) == insert.spoken[0]:
-            blocks[at : at + 1] = [head, {**block, "text": text[insert.length :]}]
-            return
+        kept = {key: value for key, value in block.items() if key != "cache_control"}
+        # A client that puts texts together may strip them, too: then the first is a little shorter than it was.
+        for length in range(min(insert.length, len(text) - 1), max(insert.length - MOST_STRIPPED, 1) - 1, -1):
+            head = {**kept, "text": text[:length]}
+            if mark(head) == insert.spoken[0]:
+                blocks[at : at + 1] = [head, {**block, "text": text[length:]}]
+                return
 
 
 class Woven(msgspec.Struct):

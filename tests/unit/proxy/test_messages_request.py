@@ -76,7 +76,7 @@ def test_what_is_not_edited_keeps_its_bytes() -> None:
 
 
 def test_a_bridged_call_goes_back_in_the_order_in_which_the_model_wrote_it() -> None:
-    memory = Remembered(executor="bridge", search="s", call="c", bridged={"1": True, "2": False})
+    memory = Remembered(executor="bridge", search="s", call="c", bridged={"1 x": True, "2 x": False})
     calls = [{"type": "tool_use", "id": known, "name": "x", "input": {"a": 1}} for known in ("1", "2", "3")]
     [message] = sent([tool("x")], ["x"], [{"role": "assistant", "content": calls}], memory)["messages"]
     assert [(each["name"], list(each["input"])) for each in message["content"]] == [
