@@ -1,6 +1,6 @@
-"""Day by day around a change: what its measure was, for those who want to see it fall.
+"""Day by day around a change: its measure and the cache, for those who want to see it fall.
 
-Above: `outcome`, and `plot` and `page` that draw it. Below: `sides`, `claims` and `samples`.
+Above: `outcome`, and `plot` and `charts` that draw it. Below: `sides`, `claims` and `samples`.
 """
 
 from __future__ import annotations
@@ -21,35 +21,43 @@ class Day(msgspec.Struct, frozen=True, kw_only=True):
 
     number: int
     sessions: int
-    tokens: float
-    """By the outcome's measure."""
+    tokens: float | None = None
+    """By the outcome's measure; None when its sessions do not tell."""
+    cache_write: float | None = None
+    """Tokens per session."""
+    hit_rate: float | None = None
 
 
-def days_of(
-    change: Change, claims: Claims, sides: Sides, measure: Measure | None, compared: Compared
-) -> tuple[Day, ...]:
-    """The days of which something is known, oldest first."""
-    if measure is None:
-        return ()
+def days_of(change: Change, claims: Claims, sides: Sides, measure: Measure | None, compared: Compared) -> list[Day]:
+    """The days on which there were sessions, oldest first."""
     groups: dict[int, list[Sample]] = {}
     for each in (*sides.before, *sides.after):
         groups.setdefault(_number(each, change), []).append(each)
-    servers = tuple({*compared.before.by_server, *compared.after.by_server})
-    days = [_day(number, group, servers, claims, measure) for number, group in sorted(groups.items())]
-    return tuple(each for each in days if each is not None)
+    servers = sorted({*compared.before.by_server, *compared.after.by_server})
+    return [_day(number, group, servers, claims, measure) for number, group in sorted(groups.items())]
 
 
 def _number(sample: Sample, change: Change) -> int:
+    """By the middle of its sessions: rows of the baseline may begin a moment before their day."""
     return math.floor(((sample.first_at + sample.last_at) / 2 - change.applied_at) / DAY)
 
 
-def _day(number: int, samples: list[Sample], servers: tuple[str, ...], claims: Claims, measure: Measure) -> Day | None:
-    if measure == INPUT:
-        figures = figures_of(each for each in samples if claims.counts_usage(each))
-        per_reply = figures.input_per_reply
-        return None if per_reply is None else Day(number=number, sessions=figures.sessions, tokens=per_reply)
-    known = sum(each.known for each in samples)
-    means = [mean_of(samples, server, claims) for server in servers]
-    if not known or (servers and all(each is None for each in means)):
+def _day(number: int, samples: list[Sample], servers: list[str], claims: Claims, measure: Measure | None) -> Day:
+    usage = figures_of(each for each in samples if claims.counts_usage(each))
+    by_input = measure == INPUT
+    return Day(
+        number=number,
+        sessions=sum(each.sessions for each in samples),
+        tokens=usage.input_per_reply if by_input else _definitions(samples, servers, claims, measure),
+        cache_write=usage.cache_write,
+        hit_rate=usage.hit_rate,
+    )
+
+
+def _definitions(samples: list[Sample], servers: list[str], claims: Claims, measure: Measure | None) -> float | None:
+    if measure is None or not any(each.known for each in samples):
         return None
-    return Day(number=number, sessions=known, tokens=math.fsum(each or 0.0 for each in means))
+    means = [mean_of(samples, server, claims) for server in servers]
+    if means and all(each is None for each in means):
+        return None
+    return math.fsum(each or 0.0 for each in means)

@@ -122,7 +122,7 @@ def outcome_of(change: Change, claims: Claims, sessions: Sequence[Session], *, n
         confidence=sure.confidence if sure else None,
         doubts=sure.doubts if sure else (),
         notes=tuple(_notes(change, sides, compared, claims, measure)),
-        days=days_of(change, claims, sides, measure, compared),
+        days=tuple(days_of(change, claims, sides, measure, compared)),
     )
 
 
