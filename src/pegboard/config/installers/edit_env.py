@@ -46,6 +46,12 @@ def without(text: str, _path: Path, names: Collection[str]) -> str:
     return text
 
 
+def line_of(text: str, path: Path) -> int | None:
+    """The line, from 1, of the variable; of two equal names the last counts."""
+    there = [found.start("name") for found in _lines(text) if (found["name"],) == path]
+    return text.count("\n", 0, there[-1]) + 1 if there else None
+
+
 def _lines(text: str) -> list[re.Match[str]]:
     return list(_LINE.finditer(text))
 

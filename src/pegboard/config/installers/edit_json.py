@@ -40,7 +40,7 @@ class _Member(msgspec.Struct, frozen=True):
 
 
 class _Table(msgspec.Struct, frozen=True):
-    """One object, by the offsets of its braces, and its members."""
+    """One object or list, by the offsets of its brackets, and its members; a text in a list is its own name."""
 
     open: int
     close: int
@@ -99,6 +99,31 @@ def with_entry(text: str, path: Path, name: str, value: Any) -> str:
 def with_value(text: str, path: Path, name: str, value: Any) -> str:
     """As `with_entry`: in JSON a value is written as a table is."""
     return with_entry(text, path, name, value)
+
+
+def with_element(text: str, path: Path, value: str) -> str:
+    """`text` in which the list at `path` has this element, last; a missing list is made, with its tables."""
+    array = _array_at(text, path)
+    if array is None:
+        return with_entry(text, path[:-1], path[-1], [value])
+    chunks, tail = _chunks(text, array)
+    indent, _ = _style(text, array)
+    lead = (" " if chunks else "") if indent is None else _newline(text) + indent
+    if indent is not None and not chunks and not re.search(r"[\n\r]", tail):
+        tail += _newline(text) + _line_indent(text, array.open)
+    element = lead + json.dumps(value, ensure_ascii=False)
+    new = _Chunk(value, element, len(element), None)
+    return _with_inside(text, array, _joined([*chunks, new], tail, _ends_in_comma(chunks), _newline(text)))
+
+
+def without_elements(text: str, path: Path, values: Collection[str]) -> str:
+    """`text` without these elements of the list at `path`; an emptied list stays."""
+    array = _array_at(text, path)
+    if array is None or not any(element.name in values for element in array.members):
+        return text
+    chunks, tail = _chunks(text, array)
+    kept = [chunk for chunk in chunks if chunk.name not in values]
+    return _with_inside(text, array, _joined(kept, tail, _ends_in_comma(chunks), _newline(text)))
 
 
 def put_back(text: str, path: Path, names: Collection[str], before: str) -> str:
@@ -224,19 +249,38 @@ def _dumped(value: Any, unit: str, indent: str | None, newline: str) -> str:
 
 def _table_at(text: str, path: Path) -> _Table | None:
     """The object at `path`; None when it is missing, an error when something else is there."""
-    tokens = [match for match in _PIECES.finditer(text, text.startswith(_MARK)) if not match[0].startswith("/")]
+    tokens = _tokens(text)
+    at = _found(tokens, path, ["{"] * len(path))
+    return None if at is None else _read_table(tokens, at)
+
+
+def _array_at(text: str, path: Path) -> _Table | None:
+    """The list at `path`; None when it is missing, an error when something else is there."""
+    tokens = _tokens(text)
+    at = _found(tokens, path, [*["{"] * (len(path) - 1), "["])
+    return None if at is None else _read_array(tokens, at)
+
+
+def _tokens(text: str) -> list[re.Match[str]]:
+    return [match for match in _PIECES.finditer(text, text.startswith(_MARK)) if not match[0].startswith("/")]
+
+
+def _found(tokens: Sequence[re.Match[str]], path: Path, opens: Sequence[str]) -> int | None:
+    """Where among the pieces the value at `path` opens, if what is met on the way opens as it should."""
     if not tokens:
         return None
     at = 0
-    for depth, step in enumerate(path):
+    for depth, (step, bracket) in enumerate(zip(path, opens, strict=True)):
         found = [index for index, name in _keys(tokens, at) if name == step]
         if not found:
             return None
         at = found[-1] + 2
-        if tokens[at][0] != "{":
-            place = ".".join(path[: depth + 1])
-            raise ConfigError(f"`{place}` should be a table, and is not.", hint="Mend the file first.")
-    return _read_table(tokens, at)
+        if tokens[at][0] != bracket:
+            what = "table" if bracket == "{" else "list"
+            raise ConfigError(
+                f"`{'.'.join(path[: depth + 1])}` should be a {what}, and is not.", hint="Mend the file first."
+            )
+    return at
 
 
 def _keys(tokens: Sequence[re.Match[str]], at: int) -> list[tuple[int, str]]:
@@ -271,3 +315,16 @@ def _read_table(tokens: Sequence[re.Match[str]], at: int) -> _Table:
         members.append(_Member(name, tokens[index].start(), value, end, comma))
         close += comma is not None
     return _Table(tokens[at].start(), tokens[close].start(), tuple(members))
+
+
+def _read_array(tokens: Sequence[re.Match[str]], at: int) -> _Table:
+    members: list[_Member] = []
+    index = at + 1
+    while tokens[index][0] != "]":
+        close = _behind(tokens, index)
+        comma = tokens[close].start() if tokens[close][0] == "," else None
+        start, piece = tokens[index].start(), tokens[index][0]
+        name = str(msgspec.json.decode(piece)) if piece.startswith('"') else ""
+        members.append(_Member(name, start, start, tokens[close - 1].end(), comma))
+        index = close + (comma is not None)
+    return _Table(tokens[at].start(), tokens[index].start(), tuple(members))

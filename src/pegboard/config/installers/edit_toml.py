@@ -7,12 +7,14 @@ servers out of a pegboard.toml. Below: `locate`, which knows the pieces of TOML,
 
 from __future__ import annotations
 
+import functools
 import tomllib
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 import msgspec
 
+from pegboard.config.installers import edit_toml_inline
 from pegboard.config.locate import PIECES
 from pegboard.config.write import key_text, parse_toml, table_lines, value_text
 
@@ -39,6 +41,8 @@ def without(text: str, path: Path, names: Collection[str]) -> str:
     """`text` without these members of the table at `path`."""
     for start, end in reversed(_ranges(text, path, names)):
         text = _without_range(text, start, end)
+    for name in names:
+        text = _in_inline(text, (*path, name), edit_toml_inline.without_member) or text
     return text
 
 
@@ -60,7 +64,10 @@ def with_value(text: str, path: Path, name: str, value: Any) -> str:
         return _at_root(text, statements, line, newline)
     section = _section_end(statements, path)
     if section is None:
-        return _appended(text, newline.join([*table_lines(path, {name: value}), ""]))
+        section, line = _dotted_end(statements, path, line)
+    if section is None:
+        inline = _in_inline(text, (*path, name), functools.partial(edit_toml_inline.with_member, value=value))
+        return inline or _appended(text, newline.join([*table_lines(path, {name: value}), ""]))
     gap = "" if text[:section].endswith("\n") else newline
     return text[:section] + gap + line + text[section:]
 
@@ -107,6 +114,31 @@ def _section_end(statements: list[_Statement], path: Path) -> int | None:
         if in_section:
             end = statement.end
     return end
+
+
+def _dotted_end(statements: list[_Statement], path: Path, line: str) -> tuple[int | None, str]:
+    """Where the pairs of a table end that is written by dotted keys, and the line as it is written there."""
+    section: Path = ()
+    end = None
+    for statement in statements:
+        if statement.is_header:
+            section = statement.path
+        elif (
+            section == path[: len(section)] and statement.path[: len(path)] == path and len(statement.path) > len(path)
+        ):
+            end, keys = statement.end, path[len(section) :]
+            dotted = ".".join([*map(key_text, keys), line])
+    return end, line if end is None else dotted
+
+
+def _in_inline(text: str, path: Path, change: Callable[[str, int, int, Path], str | None]) -> str | None:
+    """`text` after a change in the inline table that holds this path; None when there is no such table."""
+    for statement in reversed(list(_statements(text))):
+        depth = len(statement.path)
+        if not statement.is_header and depth < len(path) and statement.path == path[:depth]:
+            start, end = _value_span(text, statement)
+            return change(text, start, end, path[depth:])
+    return None
 
 
 def _value_span(text: str, statement: _Statement) -> tuple[int, int]:

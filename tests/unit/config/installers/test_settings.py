@@ -96,10 +96,29 @@ def test_a_key_of_a_table_is_written_at_its_end(before, after):
     assert apply(before, [UPSTREAM], "toml") == after
 
 
-@pytest.mark.parametrize("text", ["proxy = {min_tools = 3}\n", '[proxy]\nupstreams = {a = "https://a"}\n'])
-def test_a_table_in_one_line_is_not_rewritten(text):
-    with pytest.raises(ConfigError, match=r"`proxy\.upstreams\.corp` cannot be set as this file is written"):
-        apply(text, [UPSTREAM], "toml")
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("proxy = {min_tools = 3}\n", 'proxy = {min_tools = 3, upstreams.corp = "https://llm.example"}\n'),
+        (
+            '[proxy]\nupstreams = { a = "https://a" } # x\n',
+            '[proxy]\nupstreams = { a = "https://a", corp = "https://llm.example" } # x\n',
+        ),
+        ("proxy = { upstreams = {} }", 'proxy = { upstreams = { corp = "https://llm.example" } }'),
+        (
+            'proxy.upstreams.a = "https://a"\n[z]\n',
+            'proxy.upstreams.a = "https://a"\nproxy.upstreams.corp = "https://llm.example"\n[z]\n',
+        ),
+    ],
+)
+def test_a_table_without_a_header_is_added_to_as_it_is_written(before, after):
+    assert apply(before, [UPSTREAM], "toml") == after
+    assert take_back(after, before, [UPSTREAM], "toml").text == before
+
+
+def test_a_value_that_is_no_table_is_not_rewritten():
+    with pytest.raises(ConfigError, match=r"`proxy\.upstreams` should be a table"):
+        apply("proxy = {upstreams = 3}\n", [UPSTREAM], "toml")
 
 
 @pytest.mark.parametrize(
