@@ -12,6 +12,8 @@
     home.server("github", always_load=True)             # agent="claude-code", scope="user" | "project" | "local"
     home.server("github", agent="codex")                # or opencode, kilo, cline, gemini, cursor, vscode, zed
     home.installed("claude-code", "2.1.325")            # a package.json where a global install has one
+    home.runs("claude", "--resume")                     # a process below <home.root>/proc
+    home.machine                                        # what the doctor's readers take
     home.file("notes/a.txt", "…"); home.json("…", {…})  # anything else, relative to home.folder
 
     session = home.claude_session(                      # -> the session's id; the file is home.transcripts[session]

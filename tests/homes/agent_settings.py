@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -51,10 +52,16 @@ def _claude_server(
     entry |= {} if always_load is None else {"alwaysLoad": always_load}
     servers = {"mcpServers": {name: entry}}
     if scope == "project":
+        # Claude Code asks before it starts a project's servers, and keeps the answer.
+        home.json(_state(home), {"projects": {str(home.project): {"enabledMcpjsonServers": [name]}}})
         return home.json(home.project / ".mcp.json", servers)
     if scope == "local":
-        return home.json(".claude.json", {"projects": {str(home.project): servers}})
-    return home.json(".claude.json", servers)
+        return home.json(_state(home), {"projects": {str(home.project): servers}})
+    return home.json(_state(home), servers)
+
+
+def _state(home: HomeBuilder) -> Path:
+    return Path(home.environ.get("CLAUDE_CONFIG_DIR", home.folder)) / ".claude.json"
 
 
 def _codex_server(home: HomeBuilder, name: str, command: str, url: str) -> HomeBuilder:

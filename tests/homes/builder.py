@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal, Self
 
+from pegboard.doctor.settings.machine import Machine
 from tests.homes.agent_settings import add_server, merged
 from tests.homes.claude_records import SessionPlan, Tokens, Trace, encoded, folder_name, lines
 from tests.homes.other_records import cline_document, codex_lines, stamp, write_database_session
@@ -32,6 +33,13 @@ class HomeBuilder:
         self.now = time.time() if now is None else now
         self._sessions = 0
         self.project.mkdir(parents=True, exist_ok=True)
+
+    @property
+    def machine(self) -> Machine:
+        """As the doctor gets it: nothing but what is below `root`, and nothing that is started."""
+        return Machine(
+            home=self.folder, cwd=self.project, environ=self.environ, platform="linux", root=self.root, starts=False
+        )
 
     # Settings
 
@@ -84,11 +92,27 @@ class HomeBuilder:
         return self
 
     def installed(self, agent: str, version: str) -> Self:
-        """Leaves what a global install with npm leaves."""
+        """Leaves what a global install with npm leaves: a package, and a link to its program on the path."""
         package = {"claude-code": "@anthropic-ai/claude-code", "codex": "@openai/codex", "opencode": "opencode-ai",
                    "kilo": "@kilocode/cli", "cline": "cline", "gemini": "@google/gemini-cli"}[agent]  # fmt: skip
-        place = f".local/lib/node_modules/{package}/package.json"
-        return self.json(place, {"name": package, "version": version})
+        place = Path(".local/lib/node_modules") / package
+        program = {"claude-code": "claude"}.get(agent, agent)
+        self.json(place / "package.json", {"name": package, "version": version, "bin": {program: "cli.js"}})
+        self.file(place / "cli.js", "#!/bin/false\n")
+        (self.folder / place / "cli.js").chmod(0o755)
+        self.environ.setdefault("PATH", str(self.folder / ".local/bin"))
+        link = self.folder / ".local/bin" / program
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.unlink(missing_ok=True)
+        link.symlink_to(self.folder / place / "cli.js")
+        return self
+
+    def runs(self, *words: str) -> Self:
+        """Makes it look as if a process with these words ran."""
+        folder = self.root / "proc" / str(1_000 + sum(1 for _ in (self.root / "proc").glob("*")))
+        folder.mkdir(parents=True)
+        (folder / "cmdline").write_bytes(b"\0".join(word.encode() for word in words) + b"\0")
+        return self
 
     # Sessions
 

@@ -1,6 +1,6 @@
 """Whether an agent runs now: then files that it rewrites itself are not to be edited.
 
-Above: the modules of the agents. Below: the machine.
+Only processes of the person whose home it is count. Above: `read`. Below: the machine.
 """
 
 from __future__ import annotations
@@ -24,10 +24,13 @@ _PROGRAMS: dict[str, Agent] = {
     "cline": "cline",
     "gemini": "gemini",
     "zed": "zed",
+    "zeditor": "zed",
     "zed-editor": "zed",
     "cursor": "cursor",
+    "cursor-agent": "cursor",
     "code": "vscode",
     "code-insiders": "vscode",
+    "codium": "vscode",
 }
 _PACKAGES: tuple[tuple[str, Agent], ...] = (
     ("/@anthropic-ai/claude-code/", "claude-code"),
@@ -35,14 +38,22 @@ _PACKAGES: tuple[tuple[str, Agent], ...] = (
     ("/@google/gemini-cli/", "gemini"),
     ("/opencode-ai/", "opencode"),
     ("/@kilocode/", "kilo"),
-    ("/cline/", "cline"),
+    ("/node_modules/cline/", "cline"),
+)
+_APPS: tuple[tuple[str, Agent], ...] = (
+    ("/Visual Studio Code.app/", "vscode"),
+    ("/Visual Studio Code - Insiders.app/", "vscode"),
+    ("/Cursor.app/", "cursor"),
+    ("/Zed.app/", "zed"),
 )
 _VERSIONED = re.compile(r"/claude/versions/\d")
+_FEW = 12
+"""Words of a command line that are looked at; an interpreter's own options come before the script."""
 
 
 def running(machine: Machine) -> frozenset[Agent]:
     """The agents of which a process runs."""
-    lists = _proc(machine.root / "proc") if machine.platform == "linux" else _ps(machine)
+    lists = _proc(machine) if machine.platform == "linux" else _ps(machine)
     return frozenset(agent for words in lists if (agent := agent_of(words)))
 
 
@@ -51,27 +62,32 @@ def agent_of(words: list[str]) -> Agent | None:
     if not words:
         return None
     program = words[0].replace("\\", "/")
+    # Names with spaces in them come in pieces where a command line is one text.
+    app = next((agent for part, agent in _APPS if part in " ".join(words[:6])), None)
+    if app and program.startswith("/Applications/"):
+        return app
     name = program.rpartition("/")[2].lower().removesuffix(".exe")
     if name in _INTERPRETERS:
         script = next((word.replace("\\", "/") for word in words[1:] if not word.startswith("-")), "")
         inside = next((agent for part, agent in _PACKAGES if part in script), None)
         return inside or _PROGRAMS.get(script.rpartition("/")[2].lower())
-    if _VERSIONED.search(program):
-        return "claude-code"
-    return _PROGRAMS.get(name)
+    return "claude-code" if _VERSIONED.search(program) else _PROGRAMS.get(name)
 
 
-def _proc(folder: Path) -> Iterator[list[str]]:
+def _proc(machine: Machine) -> Iterator[list[str]]:
     try:
-        entries = [each for each in folder.iterdir() if each.name.isdecimal()]
+        owner = machine.home.stat().st_uid
+        entries = [each for each in (machine.root / "proc").iterdir() if each.name.isdecimal()]
     except OSError:
         return
     for entry in entries:
         try:
-            raw = (entry / "cmdline").read_bytes()
+            raw = (entry / "cmdline").read_bytes() if entry.stat().st_uid == owner else b""
         except OSError:
             continue
-        yield [word.decode(errors="replace") for word in raw.split(b"\0") if word][:4]
+        words = [word.decode(errors="replace") for word in raw.split(b"\0") if word]
+        # A process that gives itself a title has that in place of its words.
+        yield words[0].split()[:1] if len(words) == 1 and not Path(words[0]).is_absolute() else words[:_FEW]
 
 
 def _ps(machine: Machine) -> Iterator[list[str]]:
@@ -81,7 +97,7 @@ def _ps(machine: Machine) -> Iterator[list[str]]:
         return
     try:
         done = subprocess.run(
-            ["ps", "-axo", "command="],
+            ["ps", "-xo", "command="],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=PATIENCE,
@@ -90,4 +106,4 @@ def _ps(machine: Machine) -> Iterator[list[str]]:
     except (OSError, subprocess.SubprocessError):
         return
     for line in done.stdout.decode(errors="replace").splitlines():
-        yield line.split()[:4]
+        yield line.split()[:_FEW]
