@@ -98,7 +98,8 @@ def _shown(found: Sequence[Outage]) -> str:
             f"{_had_all(before)}, {wording.shown_by(strongest(before))}."
         )
     if silent:
-        return f"{wording.count(len(silent), 'session')} ran under it; none left a trace that shows its tools."
+        once = " One before them deferred all the same." if any(outage.doubtful for outage in found) else ""
+        return f"{wording.count(len(silent), 'session')} ran under it; none left a trace that shows its tools.{once}"
     return "No session has run under it yet."
 
 
@@ -115,7 +116,7 @@ def _then(found: Sequence[Outage]) -> str:
 def _confidence(found: Sequence[Outage]) -> Confidence:
     if any(outage.shown for outage in found):
         return "high"
-    return "medium" if any(outage.affected for outage in found) else "low"
+    return "medium" if any(outage.affected and not outage.doubtful for outage in found) else "low"
 
 
 # ── what to do ───────────────────────────────────────────────────────────────────────────────────────────────────

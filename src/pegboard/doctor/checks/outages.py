@@ -17,7 +17,7 @@ from pegboard.doctor.checks.contexts import Context, contexts, proven
 from pegboard.doctor.facts import AgentState, Deferral, Evidence, Session, Setting
 
 _LATEST = 5
-"""Sessions that tell which models are used now."""
+"""Sessions that tell which models are used now; as many without a trace outweigh one that deferred before them."""
 
 
 class Outage(msgspec.Struct, frozen=True):
@@ -33,6 +33,8 @@ class Outage(msgspec.Struct, frozen=True):
     """Had it off before the setting's file was last written, most likely for the same cause."""
     then: tuple[Blocker, ...] = ()
     """What would keep it off still, once this one is mended."""
+    doubtful: bool = False
+    """Whether an earlier session under this very setting deferred all the same."""
 
     @property
     def affected(self) -> tuple[Session, ...]:
@@ -90,15 +92,20 @@ def _outage(context: Context, blocker: Blocker, then: tuple[Blocker, ...]) -> Ou
     under = [session for session in context.sessions if _owns(blocker, session, context.state)]
     since = [session for session in under if session.began_at >= blocker.since]
     shown, on = proven(since, Deferral.OFF), proven(since, Deferral.ON)
-    if on and (not shown or on[-1].began_at > shown[-1].began_at):
-        return None
+    silent = [session for session in since if session.deferral is Deferral.UNKNOWN]
+    is_doubtful = bool(on) and (not shown or on[-1].began_at > shown[-1].began_at)
+    if is_doubtful:
+        silent = [session for session in silent if session.began_at > on[-1].began_at]
+        if len(silent) < _LATEST:
+            return None
     return Outage(
         context=context,
         blocker=blocker,
-        shown=shown,
-        silent=tuple(session for session in since if session.deferral is Deferral.UNKNOWN),
+        shown=() if is_doubtful else shown,
+        silent=tuple(silent),
         before=proven((session for session in under if session.began_at < blocker.since), Deferral.OFF),
         then=then,
+        doubtful=is_doubtful,
     )
 
 

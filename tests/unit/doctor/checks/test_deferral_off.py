@@ -114,6 +114,13 @@ def test_one_deferral_long_ago_does_not_hide_an_outage_since() -> None:
     assert finding.sessions == 4
 
 
+def test_one_deferral_long_ago_does_not_hide_sessions_without_a_trace_since() -> None:
+    silent = [session(n, deferral=Deferral.UNKNOWN, proof=Proof.NONE, definitions=()) for n in range(1, 7)]
+    [finding] = findings(state(OFF), deferred(0), *silent)
+    assert (finding.cause, finding.sessions, finding.confidence) == (ENV, 6, "low")
+    assert causes(state(OFF), deferred(0), *silent[:4]) == []
+
+
 def test_a_setting_that_is_not_at_work_is_no_cause() -> None:
     shell = setting("ENABLE_TOOL_SEARCH", "false", scope="shell", file=Path("/home/ada/.cshrc"))
     assert causes(state(shell), *(deferred(number) for number in range(4))) == []

@@ -1,0 +1,138 @@
+"""What every command of the doctor begins with: reading what agents left on this machine.
+
+Above: the doctor's commands. Below: its readers of sessions and settings.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, get_args
+
+import msgspec
+
+from pegboard.doctor.facts import Agent, AgentState, Evidence
+
+if TYPE_CHECKING:
+    from pegboard.doctor.settings.machine import Machine
+
+DAYS = 30
+"""As long as Claude Code keeps transcripts."""
+DAY = 86_400.0
+Report = Callable[[str, int, int], None]
+
+
+def add_flags(parser: argparse.ArgumentParser, *, is_action: bool = True) -> None:
+    """How far to look, and at what; an action leaves alone what was said before it."""
+    nothing = argparse.SUPPRESS
+    parser.add_argument(
+        "--days",
+        type=days,
+        default=nothing if is_action else DAYS,
+        metavar="N",
+        help=f"how far back to look; {DAYS} unless said otherwise",
+    )
+    parser.add_argument(
+        "--agent",
+        choices=get_args(Agent),
+        default=nothing if is_action else None,
+        metavar="AGENT",
+        help=f"only this one: {', '.join(get_args(Agent))}",
+    )
+    parser.add_argument(
+        "--project",
+        type=Path,
+        default=nothing if is_action else None,
+        metavar="FOLDER",
+        help="only sessions in this folder and below",
+    )
+
+
+def days(text: str) -> int:
+    """A flag's number of days; for argparse."""
+    if not text.isdecimal() or not 0 < int(text) <= 36_500:
+        raise argparse.ArgumentTypeError(f"expected a number of days, as in 30, got {text!r}")
+    return int(text)
+
+
+def here() -> Machine:
+    """The machine this runs on."""
+    from pegboard.doctor.settings.machine import Machine
+
+    return Machine(home=Path.home(), cwd=Path.cwd(), environ=os.environ, platform=sys.platform)
+
+
+async def examine(
+    machine: Machine, *, days: int = DAYS, progress: Report | None = None, now: float | None = None
+) -> Evidence:
+    """Everything that can be known: sessions of the last days, and settings of today wherever they ran."""
+    from pegboard.doctor.evidence.gather import read_sessions
+    from pegboard.doctor.evidence.kept import Kept
+    from pegboard.doctor.settings.read import read_states
+
+    since = (time.time() if now is None else now) - days * DAY
+    everywhere = await asyncio.to_thread(read_states, machine)
+    gathered = await asyncio.to_thread(
+        read_sessions,
+        machine,
+        kept=Kept.of(machine),
+        since=since,
+        progress=None if progress is None else lambda done, total: progress("reading sessions", done, total),
+        servers=_names(everywhere),
+    )
+    folders = sorted({Path(session.project) for session in gathered.sessions if session.project})
+    states = await asyncio.to_thread(read_states, machine, folders)
+    return Evidence(
+        sessions=gathered.sessions,
+        states=states,
+        read_bytes=gathered.read_bytes,
+        read_files=gathered.read_files,
+        broken_lines=gathered.broken_lines,
+        unknown_records=gathered.unknown_records,
+        notes=gathered.notes,
+    )
+
+
+def _names(states: Iterable[AgentState]) -> dict[str, set[str]]:
+    """The names that each agent has its servers under, by which their tools are known."""
+    found: dict[str, set[str]] = {}
+    for state in states:
+        found.setdefault(state.agent, set()).update(entry.name for entry in state.servers)
+    return found
+
+
+def only(evidence: Evidence, *, agent: Agent | None = None, project: Path | None = None) -> Evidence:
+    """The part that somebody asked for; settings of folders around the project count for it."""
+    wanted = None if project is None else PurePath(os.path.abspath(project))  # noqa: PTH100 - links stay
+    return msgspec.structs.replace(
+        evidence,
+        sessions=tuple(
+            each
+            for each in evidence.sessions
+            if agent in (None, each.agent) and (wanted is None or PurePath(each.project).is_relative_to(wanted))
+        ),
+        states=tuple(
+            each
+            for each in evidence.states
+            if agent in (None, each.agent) and (wanted is None or _touch(PurePath(each.project), wanted))
+        ),
+    )
+
+
+def _touch(folder: PurePath, wanted: PurePath) -> bool:
+    """Whether one is in the other; no folder is around all."""
+    return folder == PurePath() or folder.is_relative_to(wanted) or wanted.is_relative_to(folder)
+
+
+def problems(evidence: Evidence) -> tuple[str, ...]:
+    """What could not be read, each once."""
+    return tuple(dict.fromkeys((*_all(state.problems for state in evidence.states), *evidence.notes)))
+
+
+def _all(groups: Iterable[tuple[str, ...]]) -> Iterable[str]:
+    return (each for group in groups for each in group)
