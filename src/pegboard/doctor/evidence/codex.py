@@ -101,7 +101,7 @@ class State(msgspec.Struct, array_like=True):
     total: Counts = msgspec.field(default_factory=Counts)
     """The latest running total: it is told again when nothing was added."""
     latest: Counts | None = None
-    """What the latest running total added."""
+    """What the latest running total of this turn added."""
 
 
 _line = msgspec.json.Decoder(_Line).decode
@@ -143,6 +143,7 @@ class Rollout:
             self._begin(_meta(record.payload))
         elif record.type == "turn_context":
             part.used(name_of(_turn(record.payload).model))
+            self.state.latest = None
         elif record.type == "response_item":
             self._item(_item(record.payload))
         elif record.type == "token_usage_record":
