@@ -1,0 +1,113 @@
+"""Lines of any length, from any place, in bounded memory."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import tracemalloc
+from pathlib import Path
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pegboard.doctor.evidence.lines import LINE_CAP, Lines
+from tests.homes import HomeBuilder
+from tests.unit.doctor.evidence.reading import append, read, read_on, reply, transcript
+
+
+class Taken:
+    """Remembers what it was handed."""
+
+    def __init__(self) -> None:
+        self.lines: list[bytes] = []
+        self.over = 0
+
+    def take(self, line: bytes) -> None:
+        self.lines.append(line)
+
+    def passed_over(self) -> None:
+        self.over += 1
+
+
+def fed(content: bytes, *, cap: int, offset: int = 0) -> tuple[Taken, Lines]:
+    taken = Taken()
+    with tempfile.TemporaryFile() as file:
+        file.write(content)
+        file.flush()
+        lines = Lines(file.fileno(), offset, cap=cap)
+        lines.feed(taken)
+    return taken, lines
+
+
+@settings(max_examples=200, deadline=None)
+@given(parts=st.lists(st.binary(max_size=12)), cap=st.integers(1, 14))
+def test_every_line_is_handed_over_or_passed_over(parts: list[bytes], cap: int) -> None:
+    content = b"\n".join(parts)
+    *whole, rest = content.split(b"\n")
+    taken, lines = fed(content, cap=cap)
+    assert taken.lines == [line + b"\n" for line in whole if len(line) < cap]
+    assert taken.over == sum(len(line) >= cap for line in whole)
+    assert lines.offset == len(content) - len(rest)
+    assert lines.rest == (rest if len(rest) < cap else b"")
+
+
+@settings(max_examples=100, deadline=None)
+@given(content=st.binary(max_size=60), cut=st.integers(0, 60), cap=st.integers(1, 20))
+def test_reading_goes_on_where_the_last_whole_line_ended(content: bytes, cut: int, cap: int) -> None:
+    content = content.replace(b"\x00", b"\n")
+    before, lines = fed(content[:cut], cap=cap)
+    after, _ = fed(content, cap=cap, offset=lines.offset)
+    once, _ = fed(content, cap=cap)
+    assert (before.lines + after.lines, before.over + after.over) == (once.lines, once.over)
+
+
+def test_one_giant_line_is_passed_over_and_counted_in_bounded_memory(tmp_path: Path) -> None:
+    home = HomeBuilder(tmp_path)
+    file = transcript(home)
+    append(file, reply("a"))
+    with file.open("ab") as opened:
+        opened.write(b'{"type":"assistant","message":{"content":"')
+        os.posix_fallocate(opened.fileno(), opened.tell(), 3 * LINE_CAP)
+        opened.seek(0, os.SEEK_END)
+        opened.write(b'"}}\n')
+    append(file, reply("b"))
+    tracemalloc.start()
+    try:
+        (session,) = read(home).sessions
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (session.usage.messages, session.broken_lines) == (2, 1)
+    assert peak < 3 * LINE_CAP
+
+
+def test_a_giant_line_that_is_not_finished_is_waited_for(tmp_path: Path) -> None:
+    home = HomeBuilder(tmp_path)
+    file = transcript(home)
+    append(file, reply("a"))
+    with file.open("ab") as opened:
+        opened.truncate(2 * LINE_CAP)
+    (session,) = read_on(home).sessions
+    assert (session.usage.messages, session.broken_lines) == (1, 0)
+    with file.open("ab") as opened:
+        opened.write(b"\n")
+    append(file, reply("b"))
+    (session,) = read_on(home).sessions
+    assert (session.usage.messages, session.broken_lines) == (2, 1)
+
+
+def test_a_huge_result_is_not_looked_into(tmp_path: Path) -> None:
+    home = HomeBuilder(tmp_path)
+    text = 'a reply: {"type":"assistant"} ' * 10_000
+    append(transcript(home), reply("a"), {"type": "user", "message": {"role": "user", "content": text}, "uuid": "u"})
+    gathered = read(home)
+    assert (gathered.sessions[0].usage.messages, gathered.broken_lines) == (1, 0)
+
+
+def test_a_huge_reply_is_counted_whatever_it_quotes(tmp_path: Path) -> None:
+    home = HomeBuilder(tmp_path)
+    huge = reply("a", calls=["Bash"])
+    quoted = '"type":"user","message":{"role":"user"' * 5_000
+    huge["message"]["content"].append({"type": "text", "text": quoted})
+    append(transcript(home), huge)
+    assert read(home).sessions[0].calls == {"Bash": 1}
