@@ -97,7 +97,8 @@ def servers_chart(outcome: Outcome) -> Markup | None:
 def _drawing(height: float, title: str, told: str, parts: list[Markup]) -> Markup:
     head = (element("title", title), element("desc", told))
     box = f"0 0 {WIDTH:g} {height:g}"
-    return element("svg", *head, *parts, viewBox=box, role="img", aria_label=f"{title}: {told}")
+    drawing = element("svg", *head, *parts, viewBox=box, role="img", aria_label=f"{title}: {told}")
+    return element("figure", element("figcaption", f"{title}. {told}"), drawing)
 
 
 def _bar(frame: _Frame, day: Day, amount: float) -> Markup:

@@ -18,31 +18,29 @@ _HEADERS = (
     "Agent",
     "Applied",
     "State",
-    "Tokens before",
-    "Tokens since",
+    "Tokens",
     "Saved",
-    "Cache writes before",
-    "Cache writes since",
-    "Cache hits before",
-    "Cache hits since",
+    "Cache writes",
+    "Cache hits",
     "Sessions",
     "Confidence",
 )
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1c2024; --soft: #5b6570; --paper: #fcfcfd; --line: #d5d9de;
-  --before: #8a95a3; --since: #1f7a4d; --alarm: #b3261e; --card: #f2f4f6; }
+  --before: #8a95a3; --since: #2563a8; --good: #1f7a4d; --alarm: #b3261e; --card: #f2f4f6; }
 @media (prefers-color-scheme: dark) { :root { --ink: #e6e9ec; --soft: #a3adb8; --paper: #16191d; --line: #363d45;
-  --before: #77828f; --since: #4cc38a; --alarm: #ff8a80; --card: #1e2328; } }
+  --before: #77828f; --since: #6cb2f5; --good: #4cc38a; --alarm: #ff8a80; --card: #1e2328; } }
 body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); max-width: 62rem;
   margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.6rem; } h2 { font-size: 1.2rem; margin-top: 2.5rem; }
 code { font-family: ui-monospace, monospace; }
 .soft { color: var(--soft); }
 .alarm { border-left: 4px solid var(--alarm); padding: .5rem 1rem; background: var(--card); }
-.state { font-weight: 600; } .bad { color: var(--alarm); } .good { color: var(--since); }
+.state { font-weight: 600; } .bad { color: var(--alarm); } .good { color: var(--good); }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; font-size: .9rem; margin: 1rem 0; } caption { text-align: left; color: var(--soft); }
 th, td { border-bottom: 1px solid var(--line); padding: .3rem .6rem; text-align: left; vertical-align: top; }
+.day { white-space: nowrap; }
 td.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 figure { margin: 1rem 0; } figcaption { color: var(--soft); font-size: .9rem; }
 svg { width: 100%; height: auto; display: block; } svg text { fill: var(--soft); font: 12px system-ui, sans-serif; }
@@ -98,22 +96,26 @@ def _total(report: Report) -> str:
 def _summary(outcomes: Sequence[Outcome]) -> Markup:
     rows = [_row(each) for each in outcomes]
     return _table(
-        "All changes; tokens are of definitions per session, or as the change's own section says.", _HEADERS, rows
+        "All changes, before → since; tokens are of definitions per session, or as the change's own section says.",
+        _HEADERS,
+        rows,
     )
 
 
 def _row(outcome: Outcome) -> list[Markup]:
     change, before, after = outcome.change, outcome.before, outcome.after
     had, has = wording.measured(outcome)
-    counts = " / ".join(f"{count:,}" for count in wording.session_counts(outcome))
+    counts = [f"{count:,}" for count in wording.session_counts(outcome)]
     return [
         element("th", element("code", change.id[:8]), f" {change.kind}: {wording.subject(change)}", scope="row"),
         element("td", change.scope.agent),
-        element("td", wording.day(change.applied_at)),
+        element("td", wording.day(change.applied_at), class_="day"),
         element("td", _state(outcome)),
-        *map(_number, (wording.tokens(had), wording.tokens(has), wording.tokens(outcome.saved))),
-        *map(_number, (wording.tokens(before.cache_write), wording.tokens(after.cache_write))),
-        *map(_number, (wording.share(before.hit_rate), wording.share(after.hit_rate), counts)),
+        _both(wording.tokens(had), wording.tokens(has)),
+        _number(wording.tokens(outcome.saved)),
+        _both(wording.tokens(before.cache_write), wording.tokens(after.cache_write)),
+        _both(wording.share(before.hit_rate), wording.share(after.hit_rate)),
+        _both(*counts),
         element("td", outcome.confidence or ""),
     ]
 
@@ -128,7 +130,7 @@ def _section(outcome: Outcome) -> Markup:
         element("p", _about(outcome), class_="soft"),
         *(element("p", note) for note in outcome.notes),
         _doubts(outcome),
-        *(_figure(each) for each in drawn if each is not None),
+        *(each for each in drawn if each is not None),
         _days(outcome),
         aria_label=f"{change.id[:8]} {change.kind}",
     )
@@ -151,10 +153,6 @@ def _doubts(outcome: Outcome) -> Markup | None:
         return None
     why = f": {'; '.join(outcome.doubts)}" if outcome.doubts else ""
     return element("p", f"Confidence is {outcome.confidence}{why}.", class_="soft")
-
-
-def _figure(drawing: Markup) -> Markup:
-    return element("figure", drawing)
 
 
 def _days(outcome: Outcome) -> Markup | None:
@@ -182,6 +180,10 @@ def _table(caption: str, headers: Sequence[str], rows: Iterable[Sequence[Markup]
 
 def _number(words: str) -> Markup:
     return element("td", words, class_="number")
+
+
+def _both(before: str, after: str) -> Markup:
+    return _number(wording.both(before, after, arrow="→"))
 
 
 def _state(outcome: Outcome) -> Markup:

@@ -57,10 +57,10 @@ def sides_of(change: Change, claims: Claims, sessions: Sequence[Session], *, now
 
 def compare(sides: Sides, claims: Claims) -> Compared:
     """What both sides come to. A server counts only where sessions on both sides tell of it."""
-    before = {server: mean_of(sides.before, server, claims) for server in sides.servers}
-    after = {server: mean_of(sides.after, server, claims) for server in sides.servers}
-    both = [server for server in sides.servers if before[server] is not None and after[server] is not None]
-    earlier, later = ({server: side[server] or 0.0 for server in both} for side in (before, after))
+    earlier, later = _means(sides.before, sides.servers, claims), _means(sides.after, sides.servers, claims)
+    both = [server for server in earlier if server in later]
+    if earlier and later:
+        earlier, later = ({server: side[server] for server in both} for side in (earlier, later))
     return Compared(
         before=_figures(sides.before, earlier, sides.servers, claims),
         after=_figures(sides.after, later, sides.servers, claims),
@@ -73,6 +73,11 @@ def mean_of(samples: Iterable[Sample], server: str, claims: Claims) -> float | N
     telling = [each for each in samples if each.known and claims.counts(each, server)]
     known = sum(each.known for each in telling)
     return sum(each.paid.get(server, 0) for each in telling) / known if known else None
+
+
+def _means(samples: Sequence[Sample], servers: Iterable[str], claims: Claims) -> dict[str, float]:
+    means = {server: mean_of(samples, server, claims) for server in servers}
+    return {server: mean for server, mean in means.items() if mean is not None}
 
 
 def _known(samples: Iterable[Sample], server: str, claims: Claims) -> int:

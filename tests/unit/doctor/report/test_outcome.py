@@ -32,6 +32,7 @@ def test_a_change_after_which_no_session_began_is_pending():
     assert found.state is State.PENDING
     assert (found.saved, found.confidence, found.measure) == (None, None, None)
     assert found.saved_in_all == 0
+    assert (found.before.definition_tokens, found.after.definition_tokens) == (15_000, None)
 
 
 def test_a_session_that_began_before_the_change_and_goes_on_does_not_end_the_wait():
