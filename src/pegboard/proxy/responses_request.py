@@ -13,7 +13,7 @@ import msgspec
 
 from pegboard.proxy.declared import Declared
 from pegboard.proxy.function_calls import rebridged
-from pegboard.proxy.memory import Insert, Remembered
+from pegboard.proxy.memory import Insert, Remembered, is_thought
 from pegboard.proxy.response_items import is_models, mark_of
 from pegboard.proxy.turn import Ask
 from pegboard.proxy.weave import Place, Row, places, woven
@@ -79,7 +79,7 @@ class ResponsesRequest:
         out: list[Any] = []
         for number, (row, run) in enumerate(zip(rows, runs, strict=True)):
             said = [self._unbridged(items[each], raw[each]) if row.is_reply else raw[each] for each in run]
-            out += _put_back(said, number, at)
+            out += _put_back(said, number, row, at)
         return out
 
     def _unbridged(self, item: Json, raw: msgspec.Raw) -> Any:
@@ -91,11 +91,23 @@ class ResponsesRequest:
         return {**item, "name": self._memory.call, "arguments": text}
 
 
-def _put_back(said: list[Any], number: int, at: Mapping[Place, list[Insert]]) -> list[Any]:
+def _put_back(said: list[Any], number: int, row: Row, at: Mapping[Place, list[Insert]]) -> list[Any]:
     """One reply as the model made it: answers stand after the calls of their round."""
-    sendable = {place: [each for each in inserts if not each.asked or each.later] for place, inserts in at.items()}
+    here = {place: inserts for place, inserts in at.items() if place.row == number}
+    sendable = {
+        place: [_unbound(each, row) for each in inserts if not each.asked or each.later]
+        for place, inserts in here.items()
+    }
     done = woven(said, number, sendable)
     return [*(each for _, blocks in done.parts for each in blocks), *done.later]
+
+
+def _unbound(insert: Insert, row: Row) -> Insert:
+    """Without ids, where the client left out the thought that led to it: the API wants both or neither."""
+    if not is_thought(insert.after) or insert.after in row.given:
+        return insert
+    bare = [{key: value for key, value in block.items() if key != "id"} for block in insert.blocks]
+    return msgspec.structs.replace(insert, blocks=bare)
 
 
 def _is_text(given: msgspec.Raw) -> bool:

@@ -1,4 +1,4 @@
-"""Drives one exchange of OpenAI's wires by hand: a strict stand-in or plain bytes answer it, in any slices."""
+"""Drives one exchange by hand, on any wire: a strict stand-in or plain bytes answer it, in any slices."""
 
 from __future__ import annotations
 
@@ -13,22 +13,30 @@ from pegboard.proxy.completions_reply import CompletionsReply
 from pegboard.proxy.completions_request import CompletionsRequest
 from pegboard.proxy.declared import Declarations, Family
 from pegboard.proxy.exchange import Edited
-from pegboard.proxy.memory import Remembered
+from pegboard.proxy.memory import Executor, Remembered
+from pegboard.proxy.messages_reply import MessagesReply
+from pegboard.proxy.messages_request import MessagesRequest
 from pegboard.proxy.opening import opening
 from pegboard.proxy.responses_reply import ResponsesReply
 from pegboard.proxy.responses_request import ResponsesRequest
 from pegboard.proxy.searching import definitions
 from pegboard.proxy.turn import Ask, Turn
 from pegboard.testing import FakeLLM, Move
-from tests.agent_tools import completions_tools, responses_tools
+from tests.agent_tools import completions_tools, messages_tools, responses_tools
 
 FORECAST = "mcp__weather__forecast"
 ISSUE = "mcp__github__create_issue"
-PATHS = {"completions": "/v1/chat/completions", "responses": "/v1/responses"}
-TOOLS: dict[str, list[dict[str, Any]]] = {"completions": completions_tools(), "responses": responses_tools()}
+PATHS = {"messages": "/v1/messages", "completions": "/v1/chat/completions", "responses": "/v1/responses"}
+TOOLS: dict[str, list[dict[str, Any]]] = {
+    "messages": messages_tools(),
+    "completions": completions_tools(),
+    "responses": responses_tools(),
+}
 
 
-def remembered() -> Remembered:
+def remembered(executor: Executor = "bridge") -> Remembered:
+    if executor == "native":
+        return Remembered(executor="native")
     return Remembered(executor="bridge", search="search_tools", call="call_tool")
 
 
@@ -67,12 +75,15 @@ def begun(family: Family, memory: Remembered, body: dict[str, Any] | bytes, *, m
     assert where is not None
     answer_rest(family, memory)
     hidden = [tool for tool in tools if tool.name.startswith("mcp__")]
-    turn = Turn(memory, where.prior, {tool.name: tool for tool in tools})
-    own = definitions(memory.search, memory.call, "- weather")
+    turn = Turn(memory, where.prior, {tool.name: tool for tool in tools}, where.row)
+    own = definitions(memory.search, memory.call, "- weather") if memory.executor == "bridge" else ()
     streamed = bool(json.loads(raw).get("stream"))
-    if family == "completions":
-        request: Any = CompletionsRequest(fields, tools, hidden, memory, own)
-        reply: Any = CompletionsReply(turn)
+    if family == "messages":
+        request: Any = MessagesRequest(fields, tools, hidden, memory, own)
+        reply: Any = MessagesReply(turn)
+    elif family == "completions":
+        request = CompletionsRequest(fields, tools, hidden, memory, own)
+        reply = CompletionsReply(turn)
     else:
         request = ResponsesRequest(fields, tools, hidden, memory, own)
         stored = json.loads(raw).get("store") is not False
@@ -82,7 +93,12 @@ def begun(family: Family, memory: Remembered, body: dict[str, Any] | bytes, *, m
 
 def answer_rest(family: Family, memory: Remembered) -> None:
     """What the planner does before it weaves: searches beside calls get their answers."""
-    editor: Any = CompletionsRequest if family == "completions" else ResponsesRequest
+    editors: dict[Family, Any] = {
+        "messages": MessagesRequest,
+        "completions": CompletionsRequest,
+        "responses": ResponsesRequest,
+    }
+    editor = editors[family]
     for insert in memory.inserts:
         for each in insert.asked:
             ask = Ask(each["id"], each["input"], {}, each["problem"])

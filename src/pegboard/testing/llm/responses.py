@@ -86,7 +86,8 @@ class Responses:
         calls = {str(each["call_id"]): each for each in reply["output"] if each.get("call_id")}
         if asked.body.get("store") is False:
             return calls
-        return {**calls, reply["id"]: {"items": [*items(asked), *reply["output"]]}}
+        named = {str(each["id"]): each for each in reply["output"] if each.get("id")}
+        return {**calls, **named, reply["id"]: {"items": [*items(asked), *reply["output"]]}}
 
     def error(self, message: str, status: int) -> Json:
         """The body of a refusal."""

@@ -26,6 +26,12 @@ def previous_is_kept(asked: Asked) -> str | None:
     return None
 
 
+def references_are_kept(asked: Asked) -> str | None:
+    """An item can be named instead of sent where it was kept."""
+    missing = [each.get("id") for each in items(asked) if is_named(each)]
+    return f"Item with id '{missing[0]}' not found." if missing else None
+
+
 def functions_are_sound(asked: Asked) -> str | None:
     """Every function, declared or loaded by a search, has a plain name and a schema that can be shown."""
     return next((said for each in functions(asked) if (said := function_problem(each))), None)
@@ -97,6 +103,7 @@ def additions_are_the_developers(asked: Asked) -> str | None:
 RULES: tuple[Rule, ...] = (
     asks_for_something,
     previous_is_kept,
+    references_are_kept,
     functions_are_sound,
     model_searches,
     deferral_needs_search,
@@ -112,7 +119,13 @@ def items(asked: Asked) -> list[Json]:
     """The input as items, after those of the response that it goes on from."""
     given, kept = asked.body.get("input"), asked.issued.get(str(asked.body.get("previous_response_id")), {})
     new = [{"role": "user", "content": given}] if isinstance(given, str) else objects(given)
-    return [*kept.get("items", ()), *new]
+    named = [asked.issued.get(str(each.get("id")), each) if is_named(each) else each for each in new]
+    return [*kept.get("items", ()), *named]
+
+
+def is_named(item: Json) -> bool:
+    """Whether an item of an earlier response is only named, and not said again."""
+    return item.get("type") == "item_reference"
 
 
 def loaded(asked: Asked) -> list[Json]:
