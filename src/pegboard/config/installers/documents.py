@@ -1,6 +1,6 @@
-"""Settings as text and as what they say, in three formats; and the lines of a change exchanged for those it found.
+"""Settings as text and as what they say, in four formats; and the lines of a change exchanged for those it found.
 
-Above: `undo`, which moves servers, and `settings`, which sets single values. Below: the three editors.
+Above: `undo`, which moves servers, and `settings`, which sets single values. Below: the four editors.
 """
 
 from __future__ import annotations
@@ -9,14 +9,20 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any, Literal
 
-from pegboard.config.installers import edit_env, edit_json, edit_toml
+from pegboard.config.installers import edit_env, edit_json, edit_toml, edit_yaml
 from pegboard.config.write import same_toml
 from pegboard.errors import ConfigError, PegboardError
 
-Format = Literal["json", "toml", "env"]
+Format = Literal["json", "toml", "env", "yaml"]
 Path = tuple[str, ...]
 
-EDITORS: dict[Format, ModuleType] = {"json": edit_json, "toml": edit_toml, "env": edit_env}
+EDITORS: dict[Format, ModuleType] = {"json": edit_json, "toml": edit_toml, "env": edit_env, "yaml": edit_yaml}
+_ENDINGS: dict[str, Format] = {".toml": "toml", ".env": "env", ".yaml": "yaml", ".yml": "yaml"}
+
+
+def format_of(name: str) -> Format:
+    """How a file of this name is written; JSON, comments and all, unless the name says otherwise."""
+    return next((form for ending, form in _ENDINGS.items() if name.lower().endswith(ending)), "json")
 
 
 def parse(text: str, format: Format) -> dict[str, Any]:  # noqa: A002 - it is the format

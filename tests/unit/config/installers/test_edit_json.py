@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pegboard.config.installers import edit_json
 from pegboard.config.installers.edit_json import put_back, with_entry, without
 from pegboard.errors import ConfigError
 
@@ -92,3 +93,38 @@ def test_members_come_back_behind_the_one_they_stood_behind():
     before = '{"mcpServers": {"a": 1, "b": 2, "c": 3}}'
     now = '{"mcpServers": {"new": 0, "b": 2, "last": 9}}'
     assert put_back(now, TABLE, {"a", "c"}, before) == '{"mcpServers": {"a": 1,"new": 0, "b": 2, "c": 3, "last": 9}}'
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ('{"deny": ["a", "b"]}', '{"deny": ["b"]}'),
+        ('{"deny": ["b", "a"]}', '{"deny": ["b"]}'),
+        ('{"deny": ["a"]}', '{"deny": []}'),
+        ('{"deny": [\n  "a", // x\n  "b", // y\n]}', '{"deny": [\n  "b", // y\n]}'),
+        ('{"deny": [\r\n  1,\r\n  "a"\r\n]}', '{"deny": [\r\n  1\r\n]}'),
+        ('{"deny": [["a"], {"a": "a"}]}', '{"deny": [["a"], {"a": "a"}]}'),
+        ("{}", "{}"),
+    ],
+)
+def test_an_element_leaves_a_list_with_its_comment(before, after):
+    assert edit_json.without_elements(before, ("deny",), ("a",)) == after
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ('{"off": ["b"]}', '{"off": ["b", "a"]}'),
+        ('{"off": []}', '{"off": ["a"]}'),
+        ('{\n  "off": [\n    "b" // x\n  ]\n}', '{\n  "off": [\n    "b", // x\n    "a"\n  ]\n}'),
+        ('{\n  "off": []\n}', '{\n  "off": [\n    "a"\n  ]\n}'),
+        ('{\n  "x": 1\n}\n', '{\n  "x": 1,\n  "off": [\n    "a"\n  ]\n}\n'),
+    ],
+)
+def test_an_element_comes_last_in_a_list(before, after):
+    assert edit_json.with_element(before, ("off",), "a") == after
+
+
+def test_what_is_no_list_gets_no_elements():
+    with pytest.raises(ConfigError, match="`off` should be a list"):
+        edit_json.with_element('{"off": {}}', ("off",), "a")
