@@ -10,6 +10,7 @@ from collections.abc import Iterable
 import msgspec
 
 from pegboard.doctor.report.baseline import Baseline
+from pegboard.doctor.report.samples import Sample
 from pegboard.doctor.report.scope import Scope
 
 _RANKS = ("server-disable", "defer-alwaysload", "gateway-install", "defer-threshold", "defer-enable", "proxy-install")
@@ -30,6 +31,8 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     stands: bool | None = True
     """Whether its files still say what it made them say; None when nobody could tell."""
     baseline: Baseline | None = None
+    since: tuple[Sample, ...] = ()
+    """What earlier reports saw after it, should the transcripts be gone by now."""
 
     @property
     def rank(self) -> tuple[int, float, str]:

@@ -24,7 +24,7 @@ class Moments:
         for each in sessions:
             self._add(each.agent, each.project, each.began_at)
         for change in changes:
-            for sample in change.baseline.samples if change.baseline else ():
+            for sample in (*(change.baseline.samples if change.baseline else ()), *change.since):
                 self._add(change.scope.agent, sample.project, sample.first_at)
                 self._add(change.scope.agent, sample.project, sample.last_at)
         for moments in chain.from_iterable(folder.values() for folder in self._began.values()):

@@ -1,6 +1,6 @@
 """What became of each applied change: its state, what it brought per session, and how sure that is.
 
-Above: the command, `table`, `plot` and `page`. Below: `verdict`, `sides`, `claims` and `days`.
+Above: the command, `table`, `plot` and `page`. Below: `cases`, `verdict`, `notes` and `days`.
 """
 
 from __future__ import annotations
@@ -12,23 +12,13 @@ from enum import StrEnum
 import msgspec
 
 from pegboard.doctor.facts import Session
+from pegboard.doctor.report.cases import Case, case_of
 from pegboard.doctor.report.change import Change, in_order
 from pegboard.doctor.report.claims import Claims, Moments
 from pegboard.doctor.report.days import Day, days_of
+from pegboard.doctor.report.notes import notes_of
 from pegboard.doctor.report.samples import Figures
-from pegboard.doctor.report.sides import Compared, Sides, compare, sides_of
-from pegboard.doctor.report.verdict import (
-    DEFINITIONS,
-    INPUT,
-    Confidence,
-    Measure,
-    amount,
-    hit_rate_fell,
-    hurt_the_cache,
-    is_notable,
-    told_by,
-    trust,
-)
+from pegboard.doctor.report.verdict import Confidence, Measure, hurt_the_cache, is_notable, trust
 
 
 class State(StrEnum):
@@ -104,80 +94,40 @@ def report_of(changes: Iterable[Change], sessions: Sequence[Session], *, now: fl
 
 def outcome_of(change: Change, claims: Claims, sessions: Sequence[Session], *, now: float) -> Outcome:
     """What became of one, beside the others."""
-    sides = sides_of(change, claims, sessions, now=now)
-    compared = compare(sides, claims)
-    measure = _measure(compared, claims)
-    saved = None if measure is None else _saved(compared, measure)
-    hurt = hurt_the_cache(compared)
-    sure = None if measure is None else trust(compared, sides, measure)
+    case = case_of(change, claims, sessions, now=now)
+    compared, measure = case.compared, case.measure
+    sure = None if measure is None else trust(compared, case.sides, measure)
     return Outcome(
         change=change,
-        state=_state(change, sides, compared, measure, saved),
-        cache_hurt=hurt,
+        state=state_of(case),
+        cache_hurt=hurt_the_cache(compared),
         measure=measure,
         before=compared.before,
         after=compared.after,
-        saved=saved,
+        saved=case.saved,
         saved_in_all=math.floor(round(compared.saved_in_all, 3)),
         confidence=sure.confidence if sure else None,
         doubts=sure.doubts if sure else (),
-        notes=tuple(_notes(change, sides, compared, claims, measure)),
-        days=tuple(days_of(change, claims, sides, measure, compared)),
+        notes=notes_of(case),
+        days=tuple(days_of(change, claims, case.sides, measure, compared)),
     )
 
 
-def _measure(compared: Compared, claims: Claims) -> Measure | None:
-    """Definitions where both sides know them; else what went in, unless another change may claim that too."""
-    if told_by(compared.before, DEFINITIONS) and told_by(compared.after, DEFINITIONS):
-        return DEFINITIONS
-    if claims.has_a_better or compared.before.input_per_reply is None or compared.after.input_per_reply is None:
-        return None
-    return INPUT
-
-
-def _saved(compared: Compared, measure: Measure) -> float:
-    return (amount(compared.before, measure) or 0.0) - (amount(compared.after, measure) or 0.0)
-
-
-def _state(change: Change, sides: Sides, compared: Compared, measure: Measure | None, saved: float | None) -> State:
-    if change.undone_at is not None:
+def state_of(case: Case) -> State:
+    """How a change stands: what somebody did about it counts before what was measured."""
+    if case.change.undone_at is not None:
         return State.UNDONE
-    if change.stands is False:
+    if case.change.stands is False:
         return State.REVERTED
-    if not sides.after:
+    if case.is_waiting:
         return State.PENDING
-    if hurt_the_cache(compared):
+    if hurt_the_cache(case.compared):
         return State.WORSE
-    if measure is None or saved is None:
+    if case.measure is None or case.saved is None:
         return State.UNKNOWN
-    if not is_notable(saved, amount(compared.before, measure) or 0.0, measure):
+    if not is_notable(case.saved, case.had, case.measure):
         return State.NO_EFFECT
-    return State.MEASURED if saved > 0 else State.WORSE
-
-
-def _notes(change: Change, sides: Sides, compared: Compared, claims: Claims, measure: Measure | None) -> list[str]:
-    notes = []
-    if hurt_the_cache(compared):
-        notes.append(f"It hurt the cache: the hit rate fell {_rates(compared)}, and more is sent anew for each reply.")
-    elif hit_rate_fell(compared):
-        notes.append(f"The cache-hit rate fell {_rates(compared)}, but no more is sent anew: what went was cached.")
-    if change.stands is None and change.undone_at is None:
-        notes.append("Whether its files still say so could not be told.")
-    if sides.after and not sides.before:
-        notes.append("No sessions before it are known to compare with.")
-    if claims.yields_to:
-        notes.append(f"What {_ids(claims.yields_to)} changed at the same time is counted there, not here.")
-    if claims.together and measure is not None:
-        notes.append(f"Applied together with {_ids(claims.together)}: the cache figures are of all of them.")
-    return notes
-
-
-def _rates(compared: Compared) -> str:
-    return f"from {compared.before.hit_rate or 0:.0%} to {compared.after.hit_rate or 0:.0%}"
-
-
-def _ids(changes: Iterable[Change]) -> str:
-    return ", ".join(each.id[:8] for each in in_order(changes))
+    return State.MEASURED if case.saved > 0 else State.WORSE
 
 
 def _difference(after: float | None, before: float | None) -> float | None:

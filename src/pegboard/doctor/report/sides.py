@@ -40,10 +40,10 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
 
 def sides_of(change: Change, claims: Claims, sessions: Sequence[Session], *, now: float) -> Sides:
     """The sessions of both sides that tell of a change at all."""
-    end = min(now, change.applied_at + AFTER_DAYS * DAY, change.undone_at or now)
+    end = _end(change, now)
     start = change.applied_at - BASELINE_DAYS * DAY
     kept, live = _kept(change), _live(change, sessions, start)
-    after = samples_of(sessions, change.scope, since=change.applied_at, until=end)
+    after = since_of(change, sessions, now=now)
     servers = _servers(change, (*kept, *live, *after))
     began, ended = claims.span(max(start, _known_since(change, sessions)), end)
     return Sides(
@@ -53,6 +53,17 @@ def sides_of(change: Change, claims: Claims, sessions: Sequence[Session], *, now
         after_days=max(0.0, ended - change.applied_at) / DAY,
         servers=servers,
     )
+
+
+def since_of(change: Change, sessions: Iterable[Session], *, now: float) -> tuple[Sample, ...]:
+    """The sessions after a change, oldest first; where fewer are left than were seen before, those of before too."""
+    end = _end(change, now)
+    live = samples_of(sessions, change.scope, since=change.applied_at, until=end)
+    seen = tuple(each for each in change.since if each.last_at < end)
+    if sum(each.sessions for each in live) >= sum(each.sessions for each in seen):
+        return live
+    latest = max(each.last_at for each in seen)
+    return (*seen, *(each for each in live if each.first_at > latest))
 
 
 def compare(sides: Sides, claims: Claims) -> Compared:
@@ -82,6 +93,11 @@ def _means(samples: Sequence[Sample], servers: Iterable[str], claims: Claims) ->
 
 def _known(samples: Iterable[Sample], server: str, claims: Claims) -> int:
     return sum(each.known for each in samples if claims.counts(each, server))
+
+
+def _end(change: Change, now: float) -> float:
+    """Until when sessions tell of it."""
+    return min(now, change.applied_at + AFTER_DAYS * DAY, now if change.undone_at is None else change.undone_at)
 
 
 def _kept(change: Change) -> tuple[Sample, ...]:

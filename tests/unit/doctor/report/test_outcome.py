@@ -4,6 +4,8 @@ import pytest
 
 from pegboard.doctor.facts import Fix, Session, Usage
 from pegboard.doctor.report.outcome import State
+from pegboard.doctor.report.samples import by_day
+from pegboard.doctor.report.sides import since_of
 from tests.unit.doctor.report.stories import (
     DISABLE,
     ENABLE,
@@ -99,6 +101,21 @@ def test_without_sessions_before_it_nothing_is_claimed():
     found = outcome(change(known=[]), sessions(28, 0, 14, DEFERRED))
     assert (found.state, found.saved, found.confidence) == (State.UNKNOWN, None, None)
     assert "No sessions before it are known to compare with." in found.notes
+
+
+def test_a_change_whose_sessions_are_all_swept_away_is_not_pending():
+    found = outcome(change(known=BEFORE), sessions(5, 40, 50, DEFERRED), day=60)
+    assert (found.state, found.saved) == (State.UNKNOWN, None)
+    assert found.notes == ("The sessions of the days after it are gone from this machine, and no report saw them.",)
+
+
+def test_what_an_earlier_report_saw_outlives_the_transcripts():
+    after = sessions(28, 0, 14, DEFERRED)
+    seen = by_day(since_of(change(), after, now=at(14)), until=at(0))
+    later = [session(20, DEFERRED), session(45, DEFERRED)]
+    found = outcome(change(known=BEFORE, since=seen), [after[-1], *later], day=60)
+    assert (found.state, found.saved, found.after.sessions) == (State.MEASURED, 11_000, 29)
+    assert outcome(change(known=BEFORE, since=seen), [*after, *later], day=60).after.sessions == 29
 
 
 # What is compared
