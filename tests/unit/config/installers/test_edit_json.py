@@ -98,7 +98,7 @@ def test_members_come_back_behind_the_one_they_stood_behind():
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        ('{"deny": ["a", "b"]}', '{"deny": ["b"]}'),
+        ('{"deny": ["a", "b"]}', '{"deny": [ "b"]}'),
         ('{"deny": ["b", "a"]}', '{"deny": ["b"]}'),
         ('{"deny": ["a"]}', '{"deny": []}'),
         ('{"deny": [\n  "a", // x\n  "b", // y\n]}', '{"deny": [\n  "b", // y\n]}'),
