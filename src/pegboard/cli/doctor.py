@@ -1,4 +1,7 @@
-"""`pegboard doctor`: where tool definitions are paid for in vain, and why; its actions mend, undo and prove it."""
+"""`pegboard doctor`: where tool definitions are paid for in vain, and why; its actions mend, undo and prove it.
+
+Its exit code is 0 whether something was found or not, and 1 when it could not look.
+"""
 
 from __future__ import annotations
 
@@ -7,22 +10,26 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from pegboard.cli.doctor_examine import add_flags
+
 ACTIONS: dict[str, tuple[str, str]] = {}
 """Each action's module, with `configure` and `run` as a command has, and its summary."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """The actions. What each takes is asked of its module once it was chosen."""
+    add_flags(parser, is_action=False)
+    parser.description = f"{parser.description} Exits with 0 whether something was found or not."
     actions = parser.add_subparsers(
-        dest="action", metavar="action", required=True, parser_class=_ActionParser, title="actions"
+        dest="action", metavar="action", parser_class=_ActionParser, title="actions; without one, findings are shown"
     )
     for name, (module, summary) in ACTIONS.items():
         actions.add_parser(name, help=summary, description=summary.capitalize() + ".", module=module)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Does what the action says."""
-    module, _ = ACTIONS[args.action]
+    """Does what the action says, or shows what is found."""
+    module = ACTIONS[args.action][0] if args.action else "pegboard.cli.doctor_findings"
     code: int = import_module(module).run(args)
     return code
 

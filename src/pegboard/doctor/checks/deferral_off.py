@@ -69,7 +69,8 @@ def _where(cause: str, found: Sequence[Outage], settings: Sequence[Setting]) -> 
     if cause in _BY_SETTING:
         return f"{wording.places(settings)} say{'s' if len(settings) == 1 else ''} so."
     if cause == VERTEX:
-        return f"Version {version} with {_models(found)} does not defer on Vertex AI ({wording.places(settings)})."
+        what = f"Version {version}" if _is_old_vertex(found) else f"Claude Code with {_models(found)}"
+        return f"{what} does not defer on Vertex AI, which {wording.places(settings)} asks for."
     if cause == OLD_MODEL:
         return f"{CAUSES[OLD_MODEL].capitalize()}: {_models(found)}."
     if settings:

@@ -104,7 +104,7 @@ def _why(twin: Twin, called: int) -> str:
         )
     return (
         f"{wording.entry_place(extra)} has {extra.name} and {wording.entry_place(kept)} has {kept.name}, and both "
-        f"start the same: its definitions are there twice. {extra.name} was called {wording.count(called, 'time')}."
+        f"start the same: its tools are there twice. {extra.name} was called {wording.count(called, 'time')}."
     )
 
 

@@ -6,6 +6,7 @@ sizes, and what the installers can do.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from pegboard.config.installers.clients import CLIENTS
@@ -14,7 +15,7 @@ from pegboard.doctor.checks import models, sizes, wording
 from pegboard.doctor.checks.causes import CODEX_MODEL, NO_DEFERRAL
 from pegboard.doctor.checks.contexts import contexts, sessions_of
 from pegboard.doctor.checks.entries import Used, used
-from pegboard.doctor.facts import Agent, Deferral, Evidence, Finding, Fix, Proof, ServerEntry, Session
+from pegboard.doctor.facts import Agent, Deferral, Evidence, Finding, Fix, Proof, ServerEntry, Session, Setting
 
 CANNOT: dict[Agent, str] = {
     "opencode": "opencode",
@@ -27,7 +28,8 @@ CANNOT: dict[Agent, str] = {
 GATEWAY_TOKENS = 700
 """What Pegboard's own tools cost, at most."""
 _CODE_MODE = "OPENCODE_EXPERIMENTAL_CODE_MODE"
-_LATEST = 5
+_PROXY = re.compile(r"http://(?:127\.0\.0\.1|localhost|\[::1\]):\d+/(?!v\d)[\w.-]+(?:/v\d\w*)?/?")
+"""An address of Pegboard's proxy: on this machine, and the first thing in its path says what is behind it."""
 
 
 def check(evidence: Evidence) -> tuple[Finding, ...]:
@@ -64,26 +66,41 @@ def _codex(evidence: Evidence) -> Finding | None:
     """A search proves that it defers all the same."""
     entries = used(evidence, "codex")
     sessions = sessions_of(evidence, "codex")
-    latest = sessions[-_LATEST:]
-    unknown = [session for session in latest if _is_unknown(session)]
-    if not entries or not unknown or latest[-1] not in unknown:
-        return None
     affected = [session for session in sessions if _is_unknown(session)]
+    said = _model_setting(evidence)
+    if not entries or not _is_in_use(sessions, said) or _has_a_way(evidence, "codex"):
+        return None
     names = list(dict.fromkeys(model for session in affected for model in session.models))
-    servers = tuple(each.entry for each in entries)
+    asked = said.value if said else "the model"
     return _finding(
         cause=CODEX_MODEL,
         agent="codex",
-        title=f"Codex does not know {wording.joined(names)}, and defers nothing",
-        why=(
-            f"Codex defers MCP tools only for models in its catalogue; {wording.count(len(affected), 'session')} ran "
-            f"with {wording.joined(names)}, and none searched for tools."
-        ),
+        title=f"Codex does not know {wording.joined(names) or asked}, and defers nothing",
+        why=f"Codex defers MCP tools only for models in its catalogue; {_ran_with(names, affected, said)}.",
         sessions=affected,
         load=sizes.guess((each.wire, _tools(each, affected)) for each in entries),
-        servers=servers,
+        servers=tuple(each.entry for each in entries),
         by_hand="Or choose a model that Codex knows, from gpt-5.2 on, by the very name its catalogue has.",
     )
+
+
+def _ran_with(names: Sequence[str], affected: Sequence[Session], said: Setting | None) -> str:
+    if said and not affected:
+        return f"{wording.place(said)} asks for {said.value}, which is not in it"
+    return f"{wording.count(len(affected), 'session')} ran with {wording.joined(names)}, and none searched for tools"
+
+
+def _model_setting(evidence: Evidence) -> Setting | None:
+    settings = (context.state.setting("model") for context in contexts(evidence, "codex") if not context.state.project)
+    return next((setting for setting in settings if setting), None)
+
+
+def _is_in_use(sessions: Sequence[Session], said: Setting | None) -> bool:
+    """Whether the last session had an unknown model, and nobody chose another since; without any, what is set."""
+    if not sessions:
+        return said is not None and not models.known_to_codex(said.value)
+    is_mended = said is not None and models.known_to_codex(said.value) and said.changed_at > sessions[-1].began_at
+    return _is_unknown(sessions[-1]) and not is_mended
 
 
 def _is_unknown(session: Session) -> bool:
@@ -93,9 +110,11 @@ def _is_unknown(session: Session) -> bool:
 
 
 def _has_a_way(evidence: Evidence, agent: Agent) -> bool:
-    """Whether code mode hides the tools already."""
-    values = (context.state.setting(_CODE_MODE) for context in contexts(evidence, agent))
-    return any(setting is not None and setting.value.lower() in ("1", "true", "yes", "on") for setting in values)
+    """Whether code mode hides the tools already, or the proxy defers them, which it does not for Gemini."""
+    settings = [setting for context in contexts(evidence, agent) for setting in context.state.settings]
+    if any(each.name == _CODE_MODE and each.value.lower() in ("1", "true", "yes", "on") for each in settings):
+        return True
+    return agent != "gemini" and any(_PROXY.fullmatch(each.value) for each in settings)
 
 
 def _tools(each: Used, sessions: Sequence[Session]) -> int:

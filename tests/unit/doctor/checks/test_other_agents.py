@@ -8,7 +8,7 @@ import pytest
 
 from pegboard.doctor.checks.causes import CODEX_MODEL, NO_DEFERRAL
 from pegboard.doctor.facts import Agent, AgentState, Deferral, Proof, Session
-from tests.unit.doctor.checks.made import causes, findings, server, session, setting, state
+from tests.unit.doctor.checks.made import NOW, causes, findings, server, session, setting, state
 
 PLAIN: dict[str, Any] = {"definitions": (), "deferral": Deferral.UNKNOWN, "proof": Proof.NONE, "counted": False}
 
@@ -91,3 +91,33 @@ def test_a_model_that_is_used_no_more_is_no_finding() -> None:
 
 def test_codex_without_servers_has_nothing_to_defer() -> None:
     assert causes(with_servers("codex"), *ran("codex", 3, models=("my-model",))) == []
+
+
+def test_a_model_that_somebody_has_chosen_since_ends_the_matter() -> None:
+    chosen = setting("model", "gpt-5.5", changed_at=NOW)
+    here = state(chosen, agent="codex", servers=(server("a", agent="codex"),))
+    assert causes(here, *ran("codex", 3, models=("my-model",), server_calls={"a": 1})) == []
+
+
+def test_an_unknown_model_that_is_set_is_found_before_a_session_ran() -> None:
+    here = state(setting("model", "my-model"), agent="codex", servers=(server("a", agent="codex"),))
+    [finding] = findings(here)
+    assert (finding.cause, finding.confidence, finding.sessions) == (CODEX_MODEL, "low", 0)
+
+
+@pytest.mark.parametrize(
+    "address", ["http://127.0.0.1:8722/anthropic/v1", "http://localhost:9000/corp", "http://[::1]:1/x/v1/"]
+)
+def test_an_agent_behind_the_proxy_is_served_already(address: str) -> None:
+    proxied = setting("provider.anthropic.options.baseURL", address)
+    here = state(proxied, agent="opencode", servers=tuple(server(name, agent="opencode") for name in "abc"))
+    assert causes(here, *ran("opencode", 3)) == []
+
+
+@pytest.mark.parametrize(
+    "address", ["http://localhost:11434/v1", "https://api.anthropic.com/v1", "http://10.0.0.2:8722/x"]
+)
+def test_an_agent_before_another_endpoint_is_not_behind_the_proxy(address: str) -> None:
+    elsewhere = setting("provider.anthropic.options.baseURL", address)
+    here = state(elsewhere, agent="opencode", servers=tuple(server(name, agent="opencode") for name in "abc"))
+    assert causes(here, *ran("opencode", 3)) == [NO_DEFERRAL]
