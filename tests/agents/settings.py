@@ -16,6 +16,7 @@ CLAUDE = "claude-sonnet-4-5"
 GPT = "gpt-of-nobody"
 SERVERS = ("books", "garden")
 BOOKS = Path(__file__).with_name("books.py")
+EDITOR = Path(__file__).with_name("editor.py")
 
 
 class Place(NamedTuple):
@@ -25,6 +26,15 @@ class Place(NamedTuple):
     project: Path
     log: Path
     """What the MCP servers write to."""
+
+
+class Line(NamedTuple):
+    """What is to be said to an agent."""
+
+    place: Place
+    program: str
+    words: str
+    wire: str
 
 
 class Agent(NamedTuple):
@@ -37,10 +47,10 @@ class Agent(NamedTuple):
     """A call of a tool of its own that reads the note."""
     write: Callable[[Place, str, str], None]
     """Writes its settings: where, the model's API without `/v1`, and the wire."""
-    command: Callable[[Place, str, str], list[str]]
-    """What is behind the program to say something: where, what, and the wire."""
-    again: Callable[[Place], list[str]]
-    """What makes it go on with the conversation."""
+    command: Callable[[Line], list[str]]
+    """What starts it to say something."""
+    again: Callable[[Line], list[str]]
+    """What starts it once more, to say something in the same conversation."""
     env: Mapping[str, str]
     install: str
     """What `pegboard proxy install` calls it; empty when it is pointed by a variable."""
@@ -78,8 +88,12 @@ def _opencode(folder: str, file: str) -> Callable[[Place, str, str], None]:
 _OPENCODE_MODELS = {"messages": f"anthropic/{CLAUDE}", "completions": f"nobody/{GPT}", "responses": "openai/gpt-5.2"}
 
 
-def _opencode_command(_place: Place, words: str, wire: str) -> list[str]:
-    return ["run", "--auto", "--model", _OPENCODE_MODELS[wire], words]
+def _opencode_command(line: Line) -> list[str]:
+    return [line.program, "run", "--auto", "--model", _OPENCODE_MODELS[line.wire], line.words]
+
+
+def _opencode_again(line: Line) -> list[str]:
+    return [line.program, "run", "--continue", "--auto", "--model", _OPENCODE_MODELS[line.wire], line.words]
 
 
 def _opencode_env(prefix: str) -> dict[str, str]:
@@ -101,13 +115,15 @@ def _cline(place: Place, base: str, _wire: str) -> None:
     _put(folder / "cline_mcp_settings.json", {"mcpServers": mcp})
 
 
-def _cline_command(_place: Place, words: str, _wire: str) -> list[str]:
-    return ["--json", "--provider", "anthropic", "--model", CLAUDE, "--timeout", "120", words]
+def _cline_command(line: Line) -> list[str]:
+    return [line.program, "--json", "--provider", "anthropic", "--model", CLAUDE, "--timeout", "120", line.words]
 
 
-def _cline_again(place: Place) -> list[str]:
-    [session] = [each.name for each in (place.home / ".cline" / "data" / "sessions").iterdir() if each.is_dir()]
-    return ["--id", session]
+def _cline_again(line: Line) -> list[str]:
+    """By its command line it goes on with a session before a person only; an editor may do so too."""
+    folder = line.place.home / ".cline" / "data" / "sessions"
+    [session] = [each.name for each in folder.iterdir() if each.is_dir()]
+    return [sys.executable, str(EDITOR), session, line.words, line.program, "--acp"]
 
 
 # ── Claude Code ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -118,9 +134,10 @@ def _claude(place: Place, _base: str, _wire: str) -> None:
     _put(place.home / "mcp.json", {"mcpServers": mcp})
 
 
-def _claude_command(place: Place, words: str, _wire: str) -> list[str]:
-    mcp = ["--strict-mcp-config", "--mcp-config", str(place.home / "mcp.json")]
-    return ["--print", "--model", CLAUDE, "--dangerously-skip-permissions", *mcp, "--", words]
+def _claude_command(line: Line, *more: str) -> list[str]:
+    mcp = ["--strict-mcp-config", "--mcp-config", str(line.place.home / "mcp.json")]
+    allowed = ["--model", CLAUDE, "--dangerously-skip-permissions"]
+    return [line.program, "--print", *more, *allowed, *mcp, "--", line.words]
 
 
 AGENTS = {
@@ -132,7 +149,7 @@ AGENTS = {
             core=("read", {"filePath": NOTE}),
             write=_opencode("opencode", "opencode.json"),
             command=_opencode_command,
-            again=lambda _place: ["--continue"],
+            again=_opencode_again,
             env=_opencode_env("OPENCODE"),
             install="opencode",
         ),
@@ -142,7 +159,7 @@ AGENTS = {
             core=("read", {"filePath": NOTE}),
             write=_opencode("kilo", "kilo.json"),
             command=_opencode_command,
-            again=lambda _place: ["--continue"],
+            again=_opencode_again,
             env=_opencode_env("KILO"),
             install="kilo",
         ),
@@ -153,7 +170,14 @@ AGENTS = {
             write=_cline,
             command=_cline_command,
             again=_cline_again,
-            env={"CLINE_NO_AUTO_UPDATE": "1", "CLINE_NO_INTERACTIVE": "1", "CLINE_TELEMETRY_DISABLED": "1"},
+            env={
+                "CLINE_NO_AUTO_UPDATE": "1",
+                "CLINE_NO_INTERACTIVE": "1",
+                "CLINE_TELEMETRY_DISABLED": "1",
+                "CLINE_API_KEY": KEY,
+                "CLINE_PROVIDER": "anthropic",
+                "CLINE_MODEL": CLAUDE,
+            },
             install="cline",
         ),
         Agent(
@@ -162,7 +186,7 @@ AGENTS = {
             core=("Bash", {"command": f"cat {NOTE}", "description": "Reads the note"}),
             write=_claude,
             command=_claude_command,
-            again=lambda _place: ["--continue"],
+            again=lambda line: _claude_command(line, "--continue"),
             env={
                 "ANTHROPIC_API_KEY": KEY,
                 "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",

@@ -23,7 +23,7 @@ from pegboard.testing import FakeLLM
 from pegboard.testing.llm.exchange import Answer, Seen
 from tests.agents.namespace import is_cut_off, raise_loopback
 from tests.agents.play import ANOTHER, NOTE, SECRET, Clerk
-from tests.agents.settings import AGENTS, Agent, Place
+from tests.agents.settings import AGENTS, Agent, Line, Place
 from tests.agents.tee import Spoken, Tee
 from tests.served_llm import served
 
@@ -186,10 +186,10 @@ class Stage:
         finally:
             self.pegboard("proxy", "stop")
 
-    def say(self, words: str, *more: str) -> None:
-        """Starts the agent with these words, until it ends."""
-        command = self.agent.command(self.place, words, self.plan.wire)
-        command = [self.plan.program, *command[:1], *more, *command[1:]]
+    def say(self, words: str) -> None:
+        """Starts the agent with these words, until it ends. What is said later is said in the same conversation."""
+        line = Line(self.place, self.plan.program, words, self.plan.wire)
+        command = self.agent.again(line) if self.runs else self.agent.command(line)
         out, err = (self.place.home.parent / f"{name}-{len(self.runs)}.txt" for name in ("out", "err"))
         with out.open("wb") as stdout, err.open("wb") as stderr:  # no pipes: what it leaves behind might hold them open
             process = subprocess.Popen(
@@ -216,7 +216,7 @@ class Stage:
                     self.say(FIRST_WORDS)
                 if self.plan.goes_on:
                     with self.proxy() if self.plan.executor else contextlib.nullcontext():
-                        self.say(ANOTHER, *self.agent.again(self.place))
+                        self.say(ANOTHER)
         return Report(
             cut_off=is_cut_off(),
             runs=self.runs,
