@@ -9,7 +9,18 @@ import pytest
 
 from pegboard.cli.doctor_examine import examine
 from pegboard.doctor.checks import CAUSES
-from pegboard.doctor.checks.causes import ENV, OLD_VERSION, PINNED_SERVER, VERTEX
+from pegboard.doctor.checks.causes import (
+    AUTO,
+    ENV,
+    HELD_OFF,
+    OLD_VERSION,
+    PINNED_SERVER,
+    PINNED_TOOLS,
+    REFUSED,
+    THRESHOLD,
+    UNEXPLAINED,
+    VERTEX,
+)
 from pegboard.doctor.diagnosis import diagnose
 from pegboard.doctor.facts import Evidence, Finding, Proof
 from pegboard.doctor.settings.machine import Machine
@@ -18,6 +29,20 @@ from tests.homes import causes as homes
 from tests.homes.tools import patch_of
 
 HEALTHY = "healthy"
+BETWEEN: dict[str, tuple[int, int]] = {
+    OLD_VERSION: (70, 303),
+    VERTEX: (119, 220),
+    PINNED_SERVER: (121, 325),
+    PINNED_TOOLS: (300, 325),
+    AUTO: (265, 325),
+    THRESHOLD: (265, 325),
+    UNEXPLAINED: (265, 325),
+    REFUSED: (306, 325),
+    HELD_OFF: (304, 325),
+}
+"""The versions of 2.1 that can have a cause, or that leave traces which show it; all of them, where none is said."""
+IMPOSSIBLE = frozenset({REFUSED, HELD_OFF})
+"""Homes that no version before has: there the same transcripts would tell of something else."""
 
 
 def evidence_of(home: HomeBuilder) -> Evidence:
@@ -130,3 +155,15 @@ def test_the_variable_is_found_wherever_it_is_said(place: str, tmp_path: Path) -
 
 def test_an_old_model_on_vertex_is_vertex_and_not_the_model(tmp_path: Path) -> None:
     assert [each.cause for each in found_in(homes.off_by_model_on_vertex(tmp_path))] == [VERTEX]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("version", versions())
+def test_the_matrix_has_nothing_off_its_diagonal_in_any_version(version: str, tmp_path: Path) -> None:
+    patch = patch_of(version)
+    for cause, make in homes.HOMES.items():
+        first, last = BETWEEN.get(cause, (7, 325))
+        if cause in IMPOSSIBLE and patch < first:
+            continue
+        found = [each.cause for each in found_in(make(tmp_path / cause, version=version))]
+        assert found == ([cause] if first <= patch <= last else []), cause

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pegboard.doctor.checks.causes import BETAS, DENIED, ENV, OLD_MODEL, OLD_VERSION, VERTEX
+from pegboard.doctor.checks.causes import BETAS, DENIED, ENV, OLD_MODEL, OLD_VERSION, REFUSED, VERTEX
 from pegboard.doctor.facts import Deferral, Definition, Proof
 from tests.homes import versions
 from tests.unit.doctor.checks.made import (
@@ -83,6 +83,16 @@ def test_a_weaker_value_that_would_take_over_is_mended_along() -> None:
     assert finding.fix is not None
     assert finding.fix.settings == (project, OFF)
     assert "/home/ada/.zshrc, line 9" in finding.by_hand
+
+
+def test_below_a_policy_no_edit_would_help() -> None:
+    file = Path("/etc/claude-code/managed-settings.json")
+    policy = setting("ENABLE_TOOL_SEARCH", "false", scope="managed", file=file)
+        "ENABLE_TOOL_SEARCH", "false", scope="managed", file=Path("/etc/claude-code/managed-settings.json")
+    )
+    [finding] = findings(state(policy, overridden=(OFF,)), *sessions(2))
+    assert finding.fix is None
+    assert "policy" in finding.by_hand
 
 
 def test_a_setting_that_is_outdone_by_a_stronger_one_is_no_cause() -> None:
@@ -176,6 +186,20 @@ def test_a_folder_below_a_project_is_the_projects() -> None:
     here = state(OFF, project="/home/ada/engine")
     [finding] = findings(state(), here, *sessions(2, project="/home/ada/engine/src/deep"))
     assert (finding.cause, finding.sessions) == (ENV, 2)
+
+
+def test_the_nearest_folder_with_settings_counts() -> None:
+    around = state(project="/home/ada/engine")
+    inside = state(OFF, project="/home/ada/engine/part")
+    told = [deferred(number, project="/home/ada/engine/other") for number in range(3)]
+    [finding] = findings(state(), around, inside, *told, *sessions(2, project="/home/ada/engine/part/src"))
+    assert (finding.cause, finding.sessions) == (ENV, 2)
+
+
+def test_sessions_that_an_endpoint_refused_are_not_counted_for_a_setting() -> None:
+    refused = [session(number, refused=True) for number in range(3, 5)]
+    found = findings(state(OFF), *sessions(3), *refused)
+    assert {each.cause: each.sessions for each in found} == {ENV: 3, REFUSED: 2}
 
 
 def test_two_files_with_the_same_cause_are_one_finding() -> None:

@@ -121,3 +121,9 @@ def test_an_agent_before_another_endpoint_is_not_behind_the_proxy(address: str) 
     elsewhere = setting("provider.anthropic.options.baseURL", address)
     here = state(elsewhere, agent="opencode", servers=tuple(server(name, agent="opencode") for name in "abc"))
     assert causes(here, *ran("opencode", 3)) == [NO_DEFERRAL]
+
+
+def test_gemini_is_not_served_by_the_proxy() -> None:
+    proxied = setting("GOOGLE_GEMINI_BASE_URL", "http://127.0.0.1:8722/gemini")
+    here = state(proxied, agent="gemini", servers=tuple(server(name, agent="gemini") for name in "abc"))
+    assert causes(here) == [NO_DEFERRAL]

@@ -75,6 +75,13 @@ def test_tools_that_a_server_pins_itself_are_found_by_the_requests() -> None:
     assert (finding.fix.kind, finding.fix.servers, finding.fix.value) == ("defer-alwaysload", (docs,), "false")
 
 
+def test_what_was_found_by_a_search_is_not_pinned() -> None:
+    whole = definitions("docs", 8, deferred=True) + definitions("docs", 2)
+    told = [deferred(number, definitions=whole, server_calls={"github": 1, "docs": 1}) for number in range(6)]
+    [finding] = findings(state(servers=(server("github"), server("docs"))), *told)
+    assert finding.tokens_per_session == {"docs": 1_000}
+
+
 def test_a_snapshot_does_not_show_which_tools_are_pinned() -> None:
     never = [pinned(number, server_calls={"github": 1, "docs": 1}, proof=Proof.SNAPSHOT) for number in range(6)]
     assert causes(state(servers=(server("github"), server("docs"))), *never) == []
