@@ -88,8 +88,6 @@ def test_a_weaker_value_that_would_take_over_is_mended_along() -> None:
 def test_below_a_policy_no_edit_would_help() -> None:
     file = Path("/etc/claude-code/managed-settings.json")
     policy = setting("ENABLE_TOOL_SEARCH", "false", scope="managed", file=file)
-        "ENABLE_TOOL_SEARCH", "false", scope="managed", file=Path("/etc/claude-code/managed-settings.json")
-    )
     [finding] = findings(state(policy, overridden=(OFF,)), *sessions(2))
     assert finding.fix is None
     assert "policy" in finding.by_hand
