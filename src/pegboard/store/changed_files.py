@@ -1,13 +1,13 @@
 """Files of other programs that are changed and can be restored: one journal, private backups, one writer at a time.
 
-Above: `installs` and `redirects`, which say what changes. Below: files that are replaced whole.
+Above: `installs`, `redirects` and the doctor's actions, which say what changes. Below: files that are replaced whole.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Protocol
@@ -37,18 +37,14 @@ class Kept(Protocol):
     def backup(self) -> str | None: ...
 
 
-class ChangedFiles:
-    """The files that are changed from one state folder."""
+class RestorableFiles:
+    """Files that are changed so that each can have its bytes back, beside a journal that says which they are."""
 
-    def __init__(self, state_dir: Path, files: Files | None = None) -> None:
+    def __init__(self, journal: Path, backups: Path, *, busy: str, files: Files | None = None) -> None:
         self._files = files or DiskFiles()
-        self._path = state_dir / "installs.json"
-        self._backups = state_dir / "install-backups"
-
-    def journal(self) -> Journal:
-        """All that is remembered."""
-        raw = self.read(self._path)
-        return Journal() if raw is None else decode(raw, str(self._path))
+        self._path = journal
+        self._backups = backups
+        self._busy = busy
 
     def read(self, path: Path) -> bytes | None:
         """The content of a file; None when there is none."""
@@ -58,9 +54,6 @@ class ChangedFiles:
             return None
         except OSError as error:
             raise PegboardError(f"{path} cannot be read: {error.strerror or error}.") from None
-
-    def _keep(self, journal: Journal) -> None:
-        self._write(self._path, encode(journal))
 
     def _back_up(self, owner: str, raw: bytes | None) -> str | None:
         if raw is None:
@@ -83,9 +76,9 @@ class ChangedFiles:
     def _kept_backup(self, record: Kept) -> Path | None:
         return None if record.backup is None else self._backups / record.backup
 
-    def _forget_backup(self, record: Kept, journal: Journal) -> None:
-        records: list[Kept] = [*journal.installs, *journal.redirects]
-        if record.backup and not any(each.backup == record.backup for each in records):
+    def _forget(self, record: Kept, others: Iterable[Kept]) -> None:
+        """Removes a backup that no other record needs."""
+        if record.backup and not any(each.backup == record.backup for each in others):
             with suppress(OSError):
                 (self._backups / record.backup).unlink()
 
@@ -111,7 +104,7 @@ class ChangedFiles:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """One install at a time: they share the journal and the pegboard.toml."""
+        """One writer at a time: they share the journal, and often the files."""
         path = self._path.with_suffix(".lock")
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -119,17 +112,36 @@ class ChangedFiles:
         except OSError as error:
             raise PegboardError(f"{path} cannot be written: {error.strerror or error}.") from None
         try:
-            _lock(descriptor)
+            _lock(descriptor, self._busy)
             yield
         finally:
             os.close(descriptor)
 
 
-def _lock(descriptor: int) -> None:
+class ChangedFiles(RestorableFiles):
+    """The files that installs of one state folder have changed."""
+
+    def __init__(self, state_dir: Path, files: Files | None = None) -> None:
+        busy = "Another `pegboard install` is at work."
+        super().__init__(state_dir / "installs.json", state_dir / "install-backups", busy=busy, files=files)
+
+    def journal(self) -> Journal:
+        """All that is remembered."""
+        raw = self.read(self._path)
+        return Journal() if raw is None else decode(raw, str(self._path))
+
+    def _keep(self, journal: Journal) -> None:
+        self._write(self._path, encode(journal))
+
+    def _forget_backup(self, record: Kept, journal: Journal) -> None:
+        self._forget(record, [*journal.installs, *journal.redirects])
+
+
+def _lock(descriptor: int, busy: str) -> None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        raise PegboardError("Another `pegboard install` is at work.", hint=_AGAIN) from None
+        raise PegboardError(busy, hint=_AGAIN) from None
 
 
 @contextmanager
