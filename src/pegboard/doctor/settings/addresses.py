@@ -7,17 +7,23 @@ from __future__ import annotations
 
 import re
 
-_BEGINNING = re.compile(r"\s*(?:[A-Za-z][A-Za-z0-9+.-]*:)?(?://)?")
+_SCHEME = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?//")
+_HOST = re.compile(r"(?:\[[^\]\s]*\]|[^:@/?#\s]*)(?::\d{1,5})?(?=[/?#]|$)")
 _REST = re.compile(r"[?#]")
-_HOST = re.compile(r"(?:\[[^\]]*\]|[^:@/?#]*)(?::\d*)?(?=[/?#\s]|$)")
 
 
 def without_credentials(address: str) -> str:
     """The address without a user, a password, a query or a fragment; what is none comes back as it is."""
-    scheme = _BEGINNING.match(address)
+    address = address.strip()
+    scheme = _SCHEME.match(address)
     start = scheme.end() if scheme else 0
     rest = address[start:]
-    # A password may have any character in it, so whatever is no plain host is cut up to the last @.
-    if "@" in rest and not _HOST.match(rest):
+    if "@" in rest and _hides_a_user(rest):
         rest = rest.rpartition("@")[2]
-    return (address[:start] + _REST.split(rest, maxsplit=1)[0]).strip()
+    return address[:start] + _REST.split(rest, maxsplit=1)[0]
+
+
+def _hides_a_user(rest: str) -> bool:
+    """A user or a password may have any character in it, so only what is a plain host and path for sure is none."""
+    host = _HOST.match(rest)
+    return host is None or ":" in _REST.split(rest[host.end() :], maxsplit=1)[0]

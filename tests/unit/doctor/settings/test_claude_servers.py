@@ -1,0 +1,124 @@
+"""Servers of Claude Code: which of them are started, in which folder, and who says so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pegboard.doctor.facts import AgentState, ServerEntry
+from pegboard.doctor.settings.read import read_states
+from tests.homes import HomeBuilder
+
+
+def states_of(home: HomeBuilder) -> list[AgentState]:
+    return [each for each in read_states(home.machine, [home.project]) if each.agent == "claude-code"]
+
+
+def own(home: HomeBuilder) -> dict[tuple[str, str], ServerEntry]:
+    return {(each.scope, each.name): each for each in states_of(home)[-1].servers}
+
+
+def about(home: HomeBuilder, **values: Any) -> HomeBuilder:
+    """What the state file says of the project."""
+    return home.json(".claude.json", {"projects": {str(home.project): values}})
+
+
+def test_all_scopes_are_there_the_strongest_first(tmp_path: Path) -> None:
+    home = HomeBuilder(tmp_path).server("a").server("a", scope="project").server("a", scope="local")
+
+    plain, inside = states_of(home)
+
+    assert [each.scope for each in plain.servers] == ["user"]
+    assert [each.scope for each in inside.servers] == ["local", "project", "user"]
+    assert len({each.launch for each in inside.servers}) == 1
+
+
+@pytest.mark.parametrize("pin", [True, False, None])
+def test_pins_are_read_as_they_are_written(pin: bool | None, tmp_path: Path) -> None:
+    home = HomeBuilder(tmp_path).server("a", always_load=pin)
+
+    assert states_of(home)[0].servers[0].always_load is pin
+
+
+def test_a_projects_server_waits_until_it_is_approved(tmp_path: Path) -> None:
+    home = HomeBuilder(tmp_path)
+    home.json(home.project / ".mcp.json", {"mcpServers": {"a": {"command": "a"}}})
+
+    assert own(home)["project", "a"].pending
+
+
+@pytest.mark.parametrize("scope", ["user", "project", "local"])
+@pytest.mark.parametrize("approval", [{"enabledMcpjsonServers": ["a"]}, {"enableAllProjectMcpServers": True}])
+def test_settings_approve_servers(scope: str, approval: dict[str, Any], tmp_path: Path) -> None:
+    home = HomeBuilder(tmp_path)
+    home.json(home.project / ".mcp.json", {"mcpServers": {"a": {"command": "a"}}})
+    home.settings(scope=scope, **approval)  # type: ignore[arg-type]
+
+    assert not own(home)["project", "a"].pending
+
+
+def test_of_two_files_that_approve_all_or_not_the_stronger_counts(tmp_path: Path) -> None:
+    home = HomeBuilder(tmp_path).settings(enableAllProjectMcpServers=True)
+    home.json(home.project / ".mcp.json", {"mcpServers": {"a": {"command": "a"}}})
+    home.settings(scope="local", enableAllProjectMcpServers=False)
+
+    assert own(home)["project", "a"].pending
+
+
+def test_a_rejected_server_is_off_and_does_not_wait(tmp_path: Path) -> None:
+    home = HomeBuilder(tmp_path).settings(disabledMcpjsonServers=["a"])
+    home.json(home.project / ".mcp.json", {"mcpServers": {"a": {"command": "a"}}})
+
+    server = own(home)["project", "a"]
+
+    assert (server.enabled, server.pending) == (False, False)
+
+
+def test_a_server_is_switched_off_in_one_project_only(tmp_path: Path) -> None:
+    home = about(HomeBuilder(tmp_path).server("a").server("b"), disabledMcpServers=["a"])
+
+    plain, inside = states_of(home)
+
+    assert [each.enabled for each in plain.servers] == [True, True]
+    assert {each.name: each.enabled for each in inside.servers} == {"a": False, "b": True}
+
+
+@pytest.mark.parametrize("listed", [{}, {"corp": {"type": "http", "url": "https://corp.example/mcp"}}])
+def test_an_administrators_list_leaves_no_other_server_on(listed: dict[str, Any], tmp_path: Path) -> None:
+    home = HomeBuilder(tmp_path).server("a").server("b", scope="project").server("c", scope="local")
+    home.json(home.root / "etc/claude-code/managed-mcp.json", {"mcpServers": listed})
+
+    found = own(home)
+
+    assert {key for key, server in found.items() if server.enabled} == {("managed", name) for name in listed}
+    assert len(found) == 3 + len(listed)
+    assert not any(server.pending for server in found.values())
+
+
+def test_what_pegboard_cannot_import_is_a_server_all_the_same(tmp_path: Path) -> None:
+    home = HomeBuilder(tmp_path)
+    servers = {
+        "pegboard": {"command": "pegboard", "args": ["serve"]},
+        "socket": {"type": "ws", "url": "wss://a.example/mcp"},
+        "odd": {"command": "x", "alwaysLoad": "yes"},
+        "none": {"note": "mine"},
+        "text": "what",
+    }
+    home.json(".claude.json", {"mcpServers": servers})
+
+    state = states_of(home)[0]
+
+    assert [(each.name, bool(each.launch)) for each in state.servers] == [
+        ("pegboard", True),
+        ("socket", True),
+        ("odd", True),
+    ]
+    assert [problem.partition(".claude.json: ")[2].split(":")[0] for problem in state.problems] == ["none", "text"]
+
+
+def test_a_table_of_servers_that_is_none_is_a_problem(tmp_path: Path) -> None:
+    home = HomeBuilder(tmp_path).json(".claude.json", {"mcpServers": ["a"]})
+
+    assert "should be a table of servers" in states_of(home)[0].problems[0]
