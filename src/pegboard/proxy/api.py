@@ -16,6 +16,7 @@ import msgspec
 from pegboard.errors import PegboardError
 from pegboard.proxy.headers import Header
 from pegboard.proxy.routes import Address
+from pegboard.proxy.sockets import Sockets
 from pegboard.upstream.http_client import is_loopback, load_certificates
 
 CONNECT_SECONDS = 15.0
@@ -166,6 +167,7 @@ def _new_pool(address: Address) -> httpcore2.AsyncConnectionPool:
         max_connections=None,
         max_keepalive_connections=KEPT_CONNECTIONS,
         keepalive_expiry=KEEP_PLAIN_SECONDS if is_plain else KEEP_SECONDS,
+        network_backend=Sockets(),
     )
 
 

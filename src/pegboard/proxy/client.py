@@ -36,6 +36,10 @@ class Line(Protocol):
         """Breaks off, so that nobody can take what came for all there is."""
         ...
 
+    def hold(self) -> None:
+        """What is written next may wait for what is written right after it."""
+        ...
+
 
 class ClientLeft(Exception):
     """The client hung up before its answer was finished."""
@@ -156,6 +160,8 @@ class Answer:
         """The head."""
         self.is_begun = True
         self._framed = not self._is_old or body_length(headers) is not None
+        if self._line is not None:
+            self._line.hold()
         await self._send({"type": "http.response.start", "status": status, "headers": headers})
 
     async def write(self, data: bytes) -> None:

@@ -11,9 +11,9 @@ from typing import Any
 
 import msgspec
 
-from pegboard.proxy.declared import Declared, marked, moved_markers
 from pegboard.proxy.function_calls import rebridged
 from pegboard.proxy.memory import Insert, Remembered, text_of
+from pegboard.proxy.toolset import Offer
 from pegboard.proxy.turn import Ask
 from pegboard.proxy.weave import Place, Row, places, woven
 from pegboard.types import Json
@@ -30,8 +30,7 @@ class CompletionsRequest:
     def __init__(
         self,
         fields: Fields,
-        tools: Sequence[Declared],
-        deferred: Sequence[Declared],
+        offer: Offer,
         memory: Remembered,
         own: Sequence[Json] = (),
     ) -> None:
@@ -39,7 +38,7 @@ class CompletionsRequest:
         self._fields = fields
         self._memory = memory
         self._messages = self._woven()
-        self._tools = _tools(tools, deferred, own)
+        self._tools = _tools(offer, own)
 
     def body(self, rounds: Rounds) -> bytes:
         """The request as it is sent."""
@@ -173,10 +172,7 @@ def _beyond(value: Any, before: list[Any]) -> Any:
     return value.removeprefix(head) if isinstance(value, str) else value
 
 
-def _tools(tools: Sequence[Declared], deferred: Sequence[Declared], own: Sequence[Json]) -> list[msgspec.Raw]:
-    """The bridge's own first, where they stay when an agent gets more tools; then those that stay in sight."""
-    hidden = {tool.raw for tool in deferred}
+def _tools(offer: Offer, own: Sequence[Json]) -> list[msgspec.Raw]:
+    """The bridge's own, and those that stay in sight."""
     ours = [{"name": each["name"], "description": each["description"], "parameters": each["schema"]} for each in own]
-    out = [msgspec.Raw(msgspec.json.encode({"type": "function", "function": each})) for each in ours]
-    out += [msgspec.Raw(tool.raw) for tool in tools if tool.raw not in hidden]
-    return marked(out, moved_markers(tools, hidden, len(ours), 0))
+    return offer.with_ours([{"type": "function", "function": each} for each in ours])

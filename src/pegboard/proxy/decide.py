@@ -19,6 +19,8 @@ from pegboard.surface.models import messages_defers
 
 LISTED_CHARS = 2_400
 """Of names that the description of a search tool has; what does not fit is counted."""
+MOST_DEFERRED = 10_000
+"""Tools that the Messages API defers in one request."""
 _FIRST_PARTY = ("api.anthropic.com",)
 
 

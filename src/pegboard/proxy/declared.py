@@ -5,7 +5,7 @@ Above: `decide`, the editors of requests, `searching`. Below: nothing. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -93,7 +93,7 @@ def _read(family: Family, raw: bytes) -> Declared | None:
     )
 
 
-def moved_markers(tools: Sequence[Declared], hidden: Container[bytes], first: int, step: int) -> dict[int, list[Json]]:
+def moved_markers(tools: Sequence[Declared], hidden: Collection[bytes], first: int, step: int) -> dict[int, list[Json]]:
     """Where the cache markers of tools that are out of sight go: to the last before them that is in sight.
 
     So they mark the same prefix, and stay in their order. Tools stand from place `first` on, after ours; those out of

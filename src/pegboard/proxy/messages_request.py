@@ -10,8 +10,9 @@ from typing import Any
 
 import msgspec
 
-from pegboard.proxy.declared import Declared, marked, moved_markers
+from pegboard.proxy.declared import marked, moved_markers
 from pegboard.proxy.memory import Insert, Remembered
+from pegboard.proxy.toolset import Offer
 from pegboard.proxy.turn import Ask
 from pegboard.proxy.weave import Row, parted, places, woven
 from pegboard.types import Json
@@ -27,8 +28,7 @@ class MessagesRequest:
     def __init__(
         self,
         fields: Fields,
-        tools: Sequence[Declared],
-        deferred: Sequence[Declared],
+        offer: Offer,
         memory: Remembered,
         own: Sequence[Json] = (),
     ) -> None:
@@ -37,10 +37,10 @@ class MessagesRequest:
         self._memory = memory
         self._messages = self._woven()
         if memory.executor == "native":
-            self._messages, missing = mended(self._messages, {tool.name for tool in tools}, memory.definitions)
-            self._tools = native_tools(tools, deferred, missing)
+            self._messages, missing = mended(self._messages, {tool.name for tool in offer.tools}, memory.definitions)
+            self._tools = native_tools(offer, missing)
         else:
-            self._tools = bridge_tools(tools, deferred, own)
+            self._tools = bridge_tools(offer, own)
 
     def body(self, rounds: Rounds) -> bytes:
         """The request as it is sent."""
@@ -112,26 +112,22 @@ def blocks_of(message: Json) -> list[Json]:
     return [each for each in content if isinstance(each, dict)] if isinstance(content, list) else []
 
 
-def native_tools(
-    tools: Sequence[Declared], deferred: Sequence[Declared], missing: Sequence[Json] = ()
-) -> list[msgspec.Raw]:
+def native_tools(offer: Offer, missing: Sequence[Json] = ()) -> list[msgspec.Raw]:
     """The API's search first, then all tools in their order, most of them deferred; then those that went missing."""
-    hidden = {tool.raw for tool in deferred}
-    stay = [_deferred(tool.raw) if tool.raw in hidden else msgspec.Raw(tool.raw) for tool in tools]
-    out = [_plain(NATIVE), *stay, *(_deferred(msgspec.json.encode(each)) for each in missing)]
-    return marked(out, moved_markers(tools, hidden, 1, 1))
+    known = offer.written(b"native", lambda: _native(offer))
+    return [*known, *(_deferred(msgspec.json.encode(each)) for each in missing)] if missing else known
 
 
-def bridge_tools(tools: Sequence[Declared], deferred: Sequence[Declared], own: Sequence[Json]) -> list[msgspec.Raw]:
-    """The bridge's own first, where they stay when an agent gets more tools; then those that stay in sight."""
-    hidden = {tool.raw for tool in deferred}
+def _native(offer: Offer) -> list[msgspec.Raw]:
+    stay = [_deferred(tool.raw) if tool.raw in offer.hidden else msgspec.Raw(tool.raw) for tool in offer.tools]
+    out = [msgspec.Raw(msgspec.json.encode(NATIVE)), *stay]
+    return marked(out, moved_markers(offer.tools, offer.hidden, 1, 1))
+
+
+def bridge_tools(offer: Offer, own: Sequence[Json]) -> list[msgspec.Raw]:
+    """The bridge's own, and those that stay in sight."""
     ours = [{"name": each["name"], "description": each["description"], "input_schema": each["schema"]} for each in own]
-    out = [*map(_plain, ours), *(msgspec.Raw(tool.raw) for tool in tools if tool.raw not in hidden)]
-    return marked(out, moved_markers(tools, hidden, len(ours), 0))
-
-
-def _plain(entry: Json) -> msgspec.Raw:
-    return msgspec.Raw(msgspec.json.encode(entry))
+    return offer.with_ours(ours)
 
 
 def _deferred(raw: bytes) -> msgspec.Raw:

@@ -5,7 +5,6 @@ Above: `planner`. Below: `memory`, `response_items`. Pure. Most of a long histor
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from itertools import groupby
 from typing import Any
@@ -18,7 +17,8 @@ from pegboard.proxy.response_items import is_models, mark_of
 from pegboard.types import Json
 
 Fields = Mapping[str, msgspec.Raw]
-_DEFERRAL = re.compile(rb'"(?:tool_(?:reference|addition|removal|search)|additional_tools)')
+_DEFERRAL = (b'"tool_reference', b'"tool_addition', b'"tool_removal', b'"tool_search', b'"additional_tools')
+"""How the names of such blocks begin; a search for each is quicker than one for any."""
 LATEST = 3
 """Replies at the end of a history that are looked at."""
 _SIGNS = frozenset(
@@ -105,12 +105,11 @@ def opening(family: Family, fields: Fields, *context: str) -> Opening | None:
     )
 
 
-def defers_itself(body: bytes, fields: Fields) -> bool:
+def defers_itself(fields: Fields) -> bool:
     """Whether the client uses the API's own ways of deferring tools: then it is left alone."""
-    if not _DEFERRAL.search(body):
-        return False
-    said = [fields[field] for field in ("messages", "input") if field in fields]
-    return any(_has_sign(msgspec.json.decode(each), 8) for each in said)
+    said = [bytes(fields[field]) for field in ("messages", "input") if field in fields]
+    maybe = [each for each in said if any(sign in each for sign in _DEFERRAL)]
+    return any(_has_sign(msgspec.json.decode(each), 8) for each in maybe)
 
 
 def _has_sign(value: Any, depth: int) -> bool:

@@ -16,17 +16,18 @@ import msgspec
 from pegboard.config.model import Config, ProxyConfig
 from pegboard.errors import StoreError
 from pegboard.protocols import Store
-from pegboard.proxy.decide import Circumstances, executor_for, listing, split, too_little
-from pegboard.proxy.declared import Declarations, Declared, Family
+from pegboard.proxy.decide import MOST_DEFERRED, Circumstances, executor_for, listing, too_little
+from pegboard.proxy.declared import Declared, Family
 from pegboard.proxy.exchange import Counted, Edited
 from pegboard.proxy.keeper import Keeper, chosen
-from pegboard.proxy.memory import Executor, Remembered, digest
+from pegboard.proxy.memory import Executor, Remembered
 from pegboard.proxy.opening import Opening, defers_itself, opening
 from pegboard.proxy.profiles import profile_of
 from pegboard.proxy.routes import BUILT_IN
 from pegboard.proxy.seam import Asked, Exchange, Passed
 from pegboard.proxy.searching import Searching, definitions, names_for
 from pegboard.proxy.tally import Tally
+from pegboard.proxy.toolset import Offer, ToolSet, ToolSets
 from pegboard.proxy.turn import Ask, ReplyEditor, RequestEditor, Turn
 from pegboard.surface.tokens import definition_tokens
 from pegboard.types import Json
@@ -43,7 +44,7 @@ class Looked(msgspec.Struct, frozen=True, kw_only=True):
     asked: Asked
     family: Family
     fields: Fields
-    tools: list[Declared]
+    tools: ToolSet
     about: Circumstances
     opening: Opening
     forced: list[str]
@@ -67,7 +68,7 @@ class DeferringPlanner:
         self._make_searching = searching
         self._searching: Searching | None = None
         self._tally = tally
-        self._declarations = Declarations()
+        self._toolsets = ToolSets()
         self._tokens: dict[bytes, int] = {}
         self._is_shared = not config.listen.startswith(("127.", "localhost", "[::1]"))
 
@@ -86,32 +87,29 @@ class DeferringPlanner:
         if isinstance(found, Passed):
             return found
         key, memory = found
-        tools = looked.tools
         # What the client forces is in sight, once: a prefix that changed for good would be paid for at every turn.
-        kept = [*memory.kept, *looked.forced]
-        _, deferred = split(tools, looked.about.profile, self._config.keep, kept)
-        await self._answer_rest(looked.family, memory, deferred)
+        offer = self._offer(looked, [*memory.kept, *looked.forced])
+        await self._answer_rest(looked.family, memory, offer)
         own = definitions(memory.search, memory.call, memory.listing) if memory.executor == "bridge" else ()
-        request: RequestEditor = _request_editor(looked.family)(looked.fields, tools, deferred, memory, own)
+        request: RequestEditor = _request_editor(looked.family)(looked.fields, offer, memory, own)
         if asked.wire == "count_tokens":
             return Counted(request)
-        self._count(memory, tools, deferred, own)
-        return self._edited(looked, key, memory, request, deferred)
+        self._count(memory, offer, own)
+        return self._edited(looked, key, memory, request, offer)
 
     # ── looking ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _look(self, asked: Asked) -> Looked | Passed:
         family: Family = "messages" if asked.wire == "count_tokens" else asked.wire
         fields = msgspec.json.decode(asked.body, type=dict[str, msgspec.Raw])
-        entries = msgspec.json.decode(fields["tools"], type=list[msgspec.Raw]) if "tools" in fields else []
         model: Any = msgspec.json.decode(fields["model"]) if "model" in fields else None
-        strange = any(_truthy(fields, name) for name in _STRANGE) or _number(fields, "n") > 1
-        if not entries or not isinstance(model, str):
+        if not isinstance(model, str) or not _truthy(fields, "tools"):
             return Passed("no tools")
-        tools = self._declarations.read(family, map(bytes, entries))
-        if tools is None or strange or len({tool.name for tool in tools if not tool.typed}) != _plain(tools):
+        tools = self._toolsets.read(family, bytes(fields["tools"]))
+        strange = any(_truthy(fields, name) for name in _STRANGE) or _number(fields, "n") > 1
+        if tools is None or strange or not tools.is_sound:
             return Passed("not understood")
-        if any(tool.defers for tool in tools) or defers_itself(asked.body, fields):
+        if tools.defers or defers_itself(fields):
             return Passed("the client defers by itself")
         user = asked.headers.get("authorization", "") + asked.headers.get("x-api-key", "") if self._is_shared else ""
         choice: Any = msgspec.json.decode(fields["tool_choice"]) if "tool_choice" in fields else None
@@ -143,30 +141,23 @@ class DeferringPlanner:
             return Passed("not for this model")
         key = looked.opening.key or await self._keeper.pointed(looked.opening.previous)
         known = await self._keeper.of(key) if key else []
-        begun = digest(*(tool.name for tool in looked.tools))
         if not looked.opening.is_first:
-            memory = _goes_on(looked.opening, known, begun)
-            reason = "not seen from its beginning" if memory is None else _unfit(memory, executor, looked.tools)
+            memory = _goes_on(looked.opening, known, looked.tools.mark)
+            reason = "not seen from its beginning" if memory is None else _unfit(memory, executor, looked.tools.tools)
             return Passed(reason) if reason or memory is None else (key, memory)
-        kept = looked.forced
-        _, deferred = split(looked.tools, looked.about.profile, self._config.keep, kept)
+        deferred = self._offer(looked, looked.forced).deferred
         reason = too_little(self._config, deferred, self._tokens_of)
         if reason:
             return Passed(reason)
-        search, call = names_for(looked.tools) if executor == "bridge" else ("", "")
-        fresh = Remembered(
-            executor=executor,
-            begun=begun,
-            search=search,
-            call=call,
-            listing=listing(deferred) if executor == "bridge" else "",
-            kept=kept,
-        )
+        fresh = _begun(looked, "bridge" if len(deferred) > MOST_DEFERRED else executor, deferred)
         return key, fresh if looked.asked.wire == "count_tokens" else self._keeper.begin(key, fresh)
+
+    def _offer(self, looked: Looked, kept: Sequence[str]) -> Offer:
+        return looked.tools.offer(looked.about.profile, self._config.keep, kept)
 
     # ── answering ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def _answer_rest(self, family: Family, memory: Remembered, deferred: Sequence[Declared]) -> None:
+    async def _answer_rest(self, family: Family, memory: Remembered, offer: Offer) -> None:
         """Searches that a model made beside calls of the client's are answered with the client's results."""
         result = _request_editor(family).result
         waiting = [each for insert in memory.inserts for each in insert.asked]
@@ -176,7 +167,7 @@ class DeferringPlanner:
             ask = _ask_of(each)
             known = (ask.id, msgspec.json.encode(ask.input))  # some servers use an id again
             if known not in texts:
-                texts[known] = ask.problem or await self._search(ask, memory, deferred)
+                texts[known] = ask.problem or await self._search(ask, memory, offer)
             each["text"] = texts[known]
         for insert in memory.inserts:
             # Another request of the same conversation may have waited here too, and may wait still.
@@ -184,10 +175,10 @@ class DeferringPlanner:
                 insert.later = [*insert.later, *(result(_ask_of(each), str(each["text"])) for each in insert.asked)]
                 insert.asked = []
 
-    async def _search(self, ask: Ask, memory: Remembered, deferred: Sequence[Declared]) -> str:
+    async def _search(self, ask: Ask, memory: Remembered, offer: Offer) -> str:
         if self._searching is None:
             self._searching = self._make_searching()
-        found = await self._searching.search(deferred, ask.input, memory.call)
+        found = await self._searching.search(offer.deferred, ask.input, memory.call, offer.resident)
         self._tally.searches += 1
         self._tally.searches_empty += not found.names
         return found.text
@@ -198,14 +189,13 @@ class DeferringPlanner:
         key: str,
         memory: Remembered,
         request: RequestEditor,
-        deferred: Sequence[Declared],
+        offer: Offer,
     ) -> Edited:
-        known = {tool.name: tool for tool in looked.tools if not tool.typed}
-        turn = Turn(memory, looked.opening.prior, known, looked.opening.row)
+        turn = Turn(memory, looked.opening.prior, looked.tools.known, looked.opening.row)
         reply = _reply_editor(looked, turn)
 
         async def answer(ask: Ask) -> str:
-            return await self._search(ask, memory, deferred)
+            return await self._search(ask, memory, offer)
 
         async def keep() -> None:
             await self._keeper.keep(key, memory)
@@ -224,14 +214,12 @@ class DeferringPlanner:
 
     # ── counting ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _count(
-        self, memory: Remembered, tools: Sequence[Declared], deferred: Sequence[Declared], own: Sequence[Json]
-    ) -> None:
+    def _count(self, memory: Remembered, offer: Offer, own: Sequence[Json]) -> None:
         tally = self._tally
         tally.count(tally.deferred, memory.executor)
-        tally.tools_deferred += len(deferred)
-        before = sum(map(self._tokens_of, tools))
-        shown = before - sum(map(self._tokens_of, deferred))
+        tally.tools_deferred += len(offer.deferred)
+        before = sum(map(self._tokens_of, offer.tools))
+        shown = before - sum(map(self._tokens_of, offer.deferred))
         shown += sum(_own_tokens(each, self._tokens) for each in own)
         shown += sum(_own_tokens(each, self._tokens) for each in memory.definitions.values())
         tally.definition_tokens_before += before
@@ -313,10 +301,25 @@ def _ask_of(waiting: Json) -> Ask:
     return Ask(str(waiting["id"]), waiting["input"], {}, str(waiting["problem"]))
 
 
+def _begun(looked: Looked, executor: Executor, deferred: Sequence[Declared]) -> Remembered:
+    """A conversation that begins with this request."""
+    search, call = names_for(looked.tools.tools) if executor == "bridge" else ("", "")
+    return Remembered(
+        executor=executor,
+        begun=looked.tools.mark,
+        search=search,
+        call=call,
+        listing=listing(deferred) if executor == "bridge" else "",
+        kept=looked.forced,
+    )
+
+
 def _unfit(memory: Remembered, executor: Executor, tools: Sequence[Declared]) -> str:
     """Why a conversation cannot go on as it was begun, with this request; empty when it can."""
     if memory.executor == "native" and executor != "native":
         return "the model was changed to one that cannot search"
+    if memory.executor == "native" and len(tools) > MOST_DEFERRED:
+        return "more tools than the API defers"
     names = {tool.name for tool in tools if tool.name}
     return "a tool has taken the bridge's name" if names & {memory.search, memory.call} else ""
 
@@ -334,10 +337,6 @@ def _forced(choice: Any) -> list[str]:
     inner = choice.get("function")
     name = choice.get("name") or (inner.get("name") if isinstance(inner, dict) else None)
     return [name] if isinstance(name, str) else []
-
-
-def _plain(tools: Sequence[Declared]) -> int:
-    return sum(not tool.typed for tool in tools)
 
 
 def _truthy(fields: Fields, name: str) -> bool:

@@ -11,10 +11,10 @@ from typing import Any
 
 import msgspec
 
-from pegboard.proxy.declared import Declared
 from pegboard.proxy.function_calls import rebridged
 from pegboard.proxy.memory import Insert, Remembered, is_thought
 from pegboard.proxy.response_items import is_models, mark_of
+from pegboard.proxy.toolset import Offer
 from pegboard.proxy.turn import Ask
 from pegboard.proxy.weave import Place, Row, places, woven
 from pegboard.types import Json
@@ -29,8 +29,7 @@ class ResponsesRequest:
     def __init__(
         self,
         fields: Fields,
-        tools: Sequence[Declared],
-        deferred: Sequence[Declared],
+        offer: Offer,
         memory: Remembered,
         own: Sequence[Json] = (),
     ) -> None:
@@ -39,7 +38,7 @@ class ResponsesRequest:
         self._fields = {**fields, **self._previous(fields)}
         self._items = [*self._owed(fields), *self._woven(fields["input"])]
         self._is_text = _is_text(fields["input"]) and len(self._items) == 1
-        self._tools = _tools(tools, deferred, own)
+        self._tools = _tools(offer, own)
 
     def body(self, rounds: Rounds) -> bytes:
         """The request as it is sent."""
@@ -119,19 +118,13 @@ def _previous(fields: Fields) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _tools(tools: Sequence[Declared], deferred: Sequence[Declared], own: Sequence[Json]) -> list[msgspec.Raw]:
-    """The bridge's own first, where they stay when an agent gets more tools; then those that stay in sight."""
-    hidden = {tool.raw for tool in deferred}
+def _tools(offer: Offer, own: Sequence[Json]) -> list[msgspec.Raw]:
+    """The bridge's own, and those that stay in sight."""
     # Functions are strict here unless they say otherwise, and then nothing could be left out of a search.
-    ours = [
-        {
-            "type": "function",
-            "name": each["name"],
-            "description": each["description"],
-            "parameters": each["schema"],
-            "strict": False,
-        }
-        for each in own
-    ]
-    stay = [msgspec.Raw(tool.raw) for tool in tools if tool.raw not in hidden]
-    return [*(msgspec.Raw(msgspec.json.encode(each)) for each in ours), *stay]
+    about: Json = {"type": "function", "strict": False}
+    return offer.with_ours(
+        [
+            {**about, "name": each["name"], "description": each["description"], "parameters": each["schema"]}
+            for each in own
+        ]
+    )

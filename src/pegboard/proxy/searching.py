@@ -6,7 +6,7 @@ Above: `planner`. Below: `index`, `surface`, `declared`. An index is made when s
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
@@ -20,6 +20,8 @@ from pegboard.surface.render import Detail, rendered
 from pegboard.types import Json, Tool
 
 MOST_SETS = 16
+MOST_FOUND = 20
+"""Tools in one answer, whatever the model asks for."""
 SEARCH, CALL = "search_tools", "call_tool"
 _SEARCH_TEXT = (
     "Finds more tools. Besides the tools you see there are others, which this finds by what they do. Say what you want "
@@ -52,7 +54,7 @@ def definitions(search: str, call: str, listing: str) -> tuple[Json, Json]:
     """The two tools: name, description and schema of each."""
     query = {"type": "string", "description": "What the tool should do, in a few words."}
     detail = {"type": "string", "enum": ["signature", "schema"], "description": "`schema`: with the whole schema."}
-    limit = {"type": "integer", "minimum": 1, "maximum": 20}
+    limit = {"type": "integer", "minimum": 1, "maximum": MOST_FOUND}
     finds = _object({"query": query, "limit": limit, "detail": detail}, ["query"])
     calls = _object(
         {
@@ -79,20 +81,25 @@ class Searching:
         self._limit = limit
         self._finders: dict[str, asyncio.Future[Finder]] = {}
 
-    async def search(self, tools: Sequence[Declared], asked: Json, call: str) -> Found:
-        """What there is for this query among these tools, as text for a model."""
+    async def search(self, tools: Sequence[Declared], asked: Json, call: str, in_sight: Collection[str] = ()) -> Found:
+        """What there is for this query among these tools, as text for a model, which sees those `in_sight` already."""
         query = str(asked.get("query") or asked.get("intent") or "").strip()
         if not query:
             return Found(f"Say what the tool should do. There are {len(tools)} tools to be found.", ())
         finder = await self._finder(tools)
         limit = asked.get("limit")
-        answer = await finder.search(query, Terms(limit=limit if isinstance(limit, int) and limit > 0 else self._limit))
+        most = min(limit, MOST_FOUND) if isinstance(limit, int) and limit > 0 else self._limit
+        answer = await finder.search(query, Terms(limit=most))
         hits = [finder.tools[hit.name] for hit in answer.hits if hit.name in finder.tools]
+        seen = [name for name in dict.fromkeys((*answer.unknown, query)) if name in in_sight]
+        unknown = [name for name in answer.unknown if name not in seen]
+        more = [f"You see {', '.join(seen)} already: call directly."] if seen else []
         if not hits:
-            return Found(_nothing(query, finder.tools, answer.unknown), ())
+            more += [_nothing(query, finder.tools, unknown)] if unknown or not seen else []
+            return Found("\n".join(more), ())
         detail: Detail = "schema" if asked.get("detail") == "schema" else "signature"
-        lines = [f"Call with {call}(name, arguments):", *(rendered(tool, detail) for tool in hits)]
-        lines += [f"No tool is called {', '.join(answer.unknown)}."] if answer.unknown else []
+        more += [f"No tool is called {', '.join(unknown)}."] if unknown else []
+        lines = [f"Call with {call}(name, arguments):", *(rendered(tool, detail) for tool in hits), *more]
         return Found("\n".join(lines), tuple(tool.public_name for tool in hits))
 
     async def _finder(self, tools: Sequence[Declared]) -> Finder:

@@ -187,6 +187,8 @@ def _server(app: ProxyApp) -> Any:
 def _protocol() -> type[asyncio.Protocol]:
     from uvicorn.protocols.http.h11_impl import H11Protocol
 
+    from pegboard.proxy.sockets import JoinedWrites
+
     class Line(H11Protocol):
         """A connection that requests can reach, and that hangs up on whoever sends no whole request."""
 
@@ -194,7 +196,8 @@ def _protocol() -> type[asyncio.Protocol]:
             super().__init__(config, server_state, {**app_state, LINE: self}, **more)
 
         def connection_made(self, transport: Any) -> None:
-            super().connection_made(transport)
+            self._joined = JoinedWrites(transport)
+            super().connection_made(self._joined)
             self._patience = asyncio.get_running_loop().call_later(HEADER_SECONDS, self._lose_patience)
 
         def _lose_patience(self) -> None:
@@ -214,6 +217,10 @@ def _protocol() -> type[asyncio.Protocol]:
             poll = select.poll()
             poll.register(end.fileno(), _LEFT)
             return bool(poll.poll(0))
+
+        def hold(self) -> None:
+            """What is written next may wait for what is written right after it."""
+            self._joined.hold()
 
         def reset(self) -> None:
             """Breaks off, so that nobody can take what came for all there is."""

@@ -20,6 +20,7 @@ from pegboard.proxy.opening import opening
 from pegboard.proxy.responses_reply import ResponsesReply
 from pegboard.proxy.responses_request import ResponsesRequest
 from pegboard.proxy.searching import definitions
+from pegboard.proxy.toolset import Offer
 from pegboard.proxy.turn import Ask, Turn
 from pegboard.testing import FakeLLM, Move
 from tests.agent_tools import completions_tools, messages_tools, responses_tools
@@ -74,18 +75,18 @@ def begun(family: Family, memory: Remembered, body: dict[str, Any] | bytes, *, m
     assert tools is not None
     assert where is not None
     answer_rest(family, memory)
-    hidden = [tool for tool in tools if tool.name.startswith("mcp__")]
+    offer = Offer(tools, [tool for tool in tools if tool.name.startswith("mcp__")])
     turn = Turn(memory, where.prior, {tool.name: tool for tool in tools}, where.row)
     own = definitions(memory.search, memory.call, "- weather") if memory.executor == "bridge" else ()
     streamed = bool(json.loads(raw).get("stream"))
     if family == "messages":
-        request: Any = MessagesRequest(fields, tools, hidden, memory, own)
+        request: Any = MessagesRequest(fields, offer, memory, own)
         reply: Any = MessagesReply(turn)
     elif family == "completions":
-        request = CompletionsRequest(fields, tools, hidden, memory, own)
+        request = CompletionsRequest(fields, offer, memory, own)
         reply = CompletionsReply(turn)
     else:
-        request = ResponsesRequest(fields, tools, hidden, memory, own)
+        request = ResponsesRequest(fields, offer, memory, own)
         stored = json.loads(raw).get("store") is not False
         reply = ResponsesReply(turn, fields["tools"], stored=stored, previous=where.previous)
     return Edited(request, reply, streamed=streamed, answer=found, keep=kept, most_rounds=most_rounds)

@@ -10,6 +10,7 @@ import msgspec
 from pegboard.proxy.declared import Declarations
 from pegboard.proxy.memory import Insert, Remembered
 from pegboard.proxy.messages_request import MessagesRequest, mended
+from pegboard.proxy.toolset import Offer
 
 HOUR = {"type": "ephemeral", "ttl": "1h"}
 FIVE = {"type": "ephemeral"}
@@ -22,9 +23,9 @@ def sent(
     fields = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
     declared = Declarations().read("messages", map(bytes, msgspec.json.decode(fields["tools"], type=list[msgspec.Raw])))
     assert declared is not None
-    deferred = [tool for tool in declared if tool.name in hidden]
+    offer = Offer(declared, [tool for tool in declared if tool.name in hidden])
     own = [{"name": "s", "description": "", "schema": {}}, {"name": "c", "description": "", "schema": {}}]
-    made = MessagesRequest(fields, declared, deferred, memory, own if memory.executor == "bridge" else ()).body([])
+    made = MessagesRequest(fields, offer, memory, own if memory.executor == "bridge" else ()).body([])
     result: dict[str, Any] = json.loads(made)
     return result
 
@@ -70,7 +71,7 @@ def test_what_is_not_edited_keeps_its_bytes() -> None:
     fields = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
     declared = Declarations().read("messages", map(bytes, msgspec.json.decode(fields["tools"], type=list[msgspec.Raw])))
     assert declared is not None
-    made = MessagesRequest(fields, declared, declared[1:], native()).body([])
+    made = MessagesRequest(fields, Offer(declared, declared[1:]), native()).body([])
     for piece in (b'"temperature":1.0', b'"n":1e2', b'{"maximum":1.50}', b'"\\u00fc"', b'{"b":1,"a":2}'):
         assert piece in made
 

@@ -165,4 +165,4 @@ def test_what_is_not_what_the_wire_says_is_none_and_no_error(family, said) -> No
 )
 def test_a_client_that_defers_by_itself_is_told_by_its_blocks_and_not_by_its_words(said, defers) -> None:
     body = json.dumps({"messages": said}).encode()
-    assert defers_itself(body, msgspec.json.decode(body, type=dict[str, msgspec.Raw])) == defers
+    assert defers_itself(msgspec.json.decode(body, type=dict[str, msgspec.Raw])) == defers
