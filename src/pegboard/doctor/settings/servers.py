@@ -60,7 +60,8 @@ def servers_at(place: Place, machine: Machine, glance: Glance) -> tuple[ServerEn
             launch, is_on = _launch(entry, document, machine)
             if not launch and place.without_launch != "known":
                 if place.without_launch == "wrong":
-                    glance.report(file, f"{entry.name}: {entry.problem}")
+                    # The importers' words may quote values, and so secrets.
+                    glance.report(file, f"{entry.name} says nothing of what to start or reach")
                 continue
             found.append(_entry(place, entry, document, launch, enabled=is_on and entry.name not in off))
     return tuple(found)

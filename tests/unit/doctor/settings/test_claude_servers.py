@@ -115,7 +115,10 @@ def test_what_pegboard_cannot_import_is_a_server_all_the_same(tmp_path: Path) ->
         ("socket", True),
         ("odd", True),
     ]
-    assert [problem.partition(".claude.json: ")[2].split(":")[0] for problem in state.problems] == ["none", "text"]
+    file = home.folder / ".claude.json"
+    assert state.problems == tuple(
+        f"{file}: {name} says nothing of what to start or reach" for name in ("none", "text")
+    )
 
 
 def test_a_table_of_servers_that_is_none_is_a_problem(tmp_path: Path) -> None:

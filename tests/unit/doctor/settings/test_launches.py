@@ -49,10 +49,10 @@ def test_two_servers_or_two_accounts_have_two(one: ServerConfig, other: ServerCo
 
 def test_guesses_of_a_secret_cannot_be_tried_on_a_digest() -> None:
     """Of many guesses at one password so many fit that none is worth anything."""
-    configs = [ServerConfig(command="a", args=("--token", f"{number:032x}")) for number in range(90_000)]
+    configs = [ServerConfig(command="a", args=("--token", f"{number:032x}")) for number in range(20_000)]
     digests = {digest_of(config, {}) for config in configs}
 
-    assert len(digests) <= 65_536
+    assert len(digests) < 18_000
 
 
 def test_an_entry_that_is_not_imported_has_a_digest_when_it_names_something() -> None:
