@@ -60,7 +60,7 @@ def hurt_the_cache(compared: Compared) -> bool:
     before, after = compared.before.uncached_per_reply, compared.after.uncached_per_reply
     if before is None or after is None or not hit_rate_fell(compared):
         return False
-    return after > before and round(after - before * (1 + FRESH_RISE), _DIGITS) >= 0
+    return round(after - before * (1 + FRESH_RISE), _DIGITS) >= 0
 
 
 def trust(compared: Compared, sides: Sides, measure: Measure) -> Trust:

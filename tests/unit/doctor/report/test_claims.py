@@ -22,6 +22,31 @@ def test_what_was_saved_in_all_counts_a_server_only_where_it_was_measured():
     assert found.saved_in_all == 8_000 * 20 + (1_000 + 2_000) * 50
 
 
+def test_a_session_that_began_at_the_very_moment_of_the_other_change_is_after_it():
+    removal = change(DISABLE, 10)
+    between = [*sessions(5, 0, 10), *sessions(3, 10.001, 12, {"": 5_000})]
+    at_once, deferral = session(0, {"": 7}), change(ENABLE, 0)
+    found = report([deferral, removal], [*BEFORE, at_once, *between])
+    assert of(found, removal).before.sessions == 6
+
+
+def test_what_another_undone_at_that_very_moment_left_is_measured_since_then():
+    undone = change(DISABLE, -5, undone_at=at(0), known=[])
+    deferral = change(ENABLE, 0)
+    found = report([undone, deferral], [*sessions(5, -5, 0), *sessions(7, 0, 5, DEFERRED)])
+    assert (of(found, deferral).before.sessions, of(found, deferral).after.sessions) == (0, 7)
+    assert of(found, deferral).before.by_server == {"": 5_000, "sentry": 2_000}
+
+
+def test_a_session_elsewhere_does_not_part_changes_that_meet_in_one_folder_only():
+    here = Fix(kind="server-disable", agent="claude-code", servers=(server("github", project="/home/ada/engine"),))
+    removal, deferral = change(here, 0.5), change(ENABLE, 0)
+    elsewhere = session(0.2, DEFERRED, project="/home/ada/other")
+    found = report([deferral, removal], [*BEFORE, elsewhere, *sessions(28, 1, 14, DEFERRED)])
+    assert of(found, removal).saved == 8_000
+    assert of(found, deferral).notes[0].startswith("What server-d changed at the same time is counted there")
+
+
 def test_of_a_removal_and_a_deferral_at_the_same_time_the_removal_has_the_server():
     removal, deferral = change(DISABLE, known=BEFORE), change(ENABLE, known=BEFORE)
     found = report([deferral, removal], [*BEFORE, *sessions(28, 0, 14, DEFERRED)])

@@ -61,6 +61,12 @@ def test_a_change_that_brought_what_it_should_is_measured():
     assert (found.confidence, found.doubts) == ("high", ())
 
 
+def test_what_was_saved_in_all_is_rounded_down():
+    before = [session(-3, {"": 1_000}), session(-2, {"": 1_000}), session(-1, {"": 1_001})]
+    assert outcome(change(known=before), [session(1, {"": 0})]).saved_in_all == 1_000
+    assert outcome(change(known=before), [session(1, {"": 2_000})]).saved_in_all == -1_000
+
+
 def test_a_change_that_changed_nothing_has_no_effect():
     found = outcome(change(known=BEFORE), [*BEFORE, *sessions(28, 0, 14)])
     assert (found.state, found.saved) == (State.NO_EFFECT, 0)

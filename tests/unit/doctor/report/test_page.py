@@ -111,6 +111,8 @@ def test_bars_fall_where_the_change_was_applied():
         heights[bar.get("class", "")].add(float(bar.get("height", "0")))
     (before,), (since,) = heights["before"], heights["since"]
     assert since / before == pytest.approx(4_000 / 15_000, abs=0.001)
+    lines = [float(line.get("y1", "0")) for line in drawing.iter("line") if line.get("class") == "grid"]
+    assert before == pytest.approx(max(lines) - min(lines))
 
 
 def test_nothing_drawn_leaves_its_frame():
