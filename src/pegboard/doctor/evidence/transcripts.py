@@ -152,12 +152,12 @@ class Transcripts:
         if _is_whole(lines.rest):
             # The last line has no end yet but is all there. It counts now, and is read again the next time.
             learner.take(lines.rest)
+        self._others.update(learner.seen.fresh)
         self._tally.end_file(lines.offset + len(lines.rest) - begun)
         return learner.state
 
     def _remember(self, task: _Task, stamp: Stamp, offset: int, fd: int, learner: Learner) -> None:
         seen = learner.seen
-        self._others.update(seen.fresh)
         remembered = Remembered(
             stamp,
             offset,

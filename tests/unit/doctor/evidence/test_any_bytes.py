@@ -24,7 +24,7 @@ edits = st.lists(
             st.binary(max_size=30),
             st.sampled_from(
                 [b"\n", b'"', b"}", b"\n\n", b'{"type":"assistant"}\n', b'\n{"a":1}', b"\xff", b"[" * 2000, b"1e999",
-                 b'\n{"type":"assistant","uuid":"u","message":{"usage":{"input_tokens":1e999}}}\n', b"\\ud800", b"-5"]
+                 b'\n{"type":"assistant","message":{"usage":{"input_tokens":1e999}}}\n', b"\\ud800", b"-5"]
             ),
         ),
         st.floats(0, 0.02),
