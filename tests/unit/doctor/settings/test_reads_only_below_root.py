@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -42,7 +43,7 @@ def test_only_what_lies_below_the_root_is_opened(agent: str, tmp_path: Path) -> 
         text=True,
         check=True,
         timeout=60,
-        env={"HOME": str(tmp_path / "nobody"), "PATH": "/nowhere"},
+        env={"HOME": str(tmp_path / "nobody"), "PATH": "/nowhere", "PYTHONPATH": os.pathsep.join(sys.path)},
     )
     events = [line.split("\t") for line in done.stdout.splitlines()]
 
