@@ -105,6 +105,7 @@ def test_a_healthy_home_has_no_findings(tmp_path: Path) -> None:
     assert found_in(homes.healthy(tmp_path)) == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", versions())
 def test_a_healthy_home_has_no_findings_in_any_version(version: str, tmp_path: Path) -> None:
     assert [each.cause for each in found_in(homes.healthy(tmp_path, version=version))] == []
@@ -128,6 +129,7 @@ def test_a_pin_matters_from_one_version_on(version: str, tmp_path: Path) -> None
     assert found == ([PINNED_SERVER] if patch_of(version) >= 121 else [])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", versions())
 def test_a_variable_matters_in_every_version(version: str, tmp_path: Path) -> None:
     [finding] = found_in(homes.off_by_variable(tmp_path, version=version))

@@ -1,6 +1,6 @@
 """Which sessions ran under which settings, and which of them speak for the present.
 
-Above: the checks. Below: the facts.
+Above: the checks. Below: the facts, and how versions compare.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from pathlib import PurePath
 
 import msgspec
 
+from pegboard.doctor.checks.claude_rules import number
 from pegboard.doctor.facts import Agent, AgentState, Deferral, Evidence, Proof, Session
 
 _STRENGTH = {proof: number for number, proof in enumerate(Proof)}
@@ -23,8 +24,9 @@ class Context(msgspec.Struct, frozen=True):
 
     @property
     def version(self) -> str:
-        """As installed; else that of the latest session."""
-        return self.state.version or next((each.version for each in reversed(self.sessions) if each.version), "")
+        """As installed; that of the latest session if it is newer, as then the install that was found is not in use."""
+        latest = next((each.version for each in reversed(self.sessions) if each.version), "")
+        return max(self.state.version, latest, key=number)
 
     @property
     def models(self) -> tuple[str, ...]:

@@ -67,7 +67,7 @@ def _is_held_off(session: Session, state: AgentState) -> bool:
         and claude_rules.search_mode(state) == "unset"
         and claude_rules.number(session.version) >= claude_rules.GATE_GONE
         and base is not None
-        and session.began_at >= base.changed_at
+        and session.ended_at >= base.changed_at
     )
 
 

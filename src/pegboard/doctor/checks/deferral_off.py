@@ -17,6 +17,10 @@ from pegboard.doctor.facts import Evidence, Finding, Fix, ServerEntry, Session, 
 
 Confidence = Literal["high", "medium", "low"]
 _BY_SETTING = frozenset({ENV, BETAS, DENIED})
+_VERIFY = (
+    "It may be off because of the endpoint behind the base URL: `pegboard doctor verify-endpoint` tells whether that "
+    "takes deferral."
+)
 _NEWER = f"Update Claude Code to {'.'.join(map(str, claude_rules.GATE_GONE))} or later: `claude update`."
 
 
@@ -27,7 +31,8 @@ def check(evidence: Evidence) -> tuple[Finding, ...]:
 
 def _finding(cause: str, found: Sequence[Outage]) -> Finding:
     sessions = [session for outage in found for session in outage.affected]
-    load = sizes.together([(outage.load, len(outage.affected)) for outage in found])
+    ran = [outage for outage in found if outage.affected] or found
+    load = sizes.together([(outage.load, len(outage.affected)) for outage in ran])
     settings = decisive(found)
     telling = [session for outage in found for session in outage.telling]
     fix = _fix(cause, found, settings)
@@ -137,7 +142,8 @@ def _fix(cause: str, found: Sequence[Outage], settings: Sequence[Setting]) -> Fi
 
 def _by_hand(cause: str, found: Sequence[Outage], settings: Sequence[Setting]) -> str:
     if cause in _BY_SETTING:
-        return " ".join(_undo_by_hand(setting) for setting in settings if not setting.editable)
+        words = [_undo_by_hand(setting) for setting in settings if not setting.editable]
+        return " ".join([*words, *([_VERIFY] if _is_elsewhere(found) else [])])
     if cause == OLD_MODEL:
         return "Choose a model of the 4.5 generation or later, where you can."
     if cause == VERTEX:
@@ -159,6 +165,10 @@ def _undo_by_hand(setting: Setting) -> str:
 
 def _is_old_vertex(found: Sequence[Outage]) -> bool:
     return any(claude_rules.number(outage.context.version) < claude_rules.VERTEX_ON for outage in found)
+
+
+def _is_elsewhere(found: Sequence[Outage]) -> bool:
+    return any(claude_rules.is_elsewhere(outage.context.state) for outage in found)
 
 
 def _behind(found: Sequence[Outage]) -> tuple[ServerEntry, ...]:

@@ -66,16 +66,22 @@ def _of_server(each: Used) -> Finding:
 def _of_tools(sessions: Iterable[Session], entries: Sequence[Used]) -> Iterable[Finding]:
     """Only requests tell: where deferral is on, what an unpinned server has in full is pinned by the tool itself."""
     told = [each for each in proven(sessions, Deferral.ON) if each.proof is Proof.REQUESTS and not each.refused]
-    pinned = {each.wire for each in entries if each.entry.always_load} | {sizes.wire_name(sizes.OWN)}
+    by_wire = {each.wire: each.entry for each in entries}
     found: dict[str, list[tuple[Session, list[Definition]]]] = {}
     for session in told:
         for server, tools in _resident(session).items():
-            if server not in pinned:
+            if _is_of_tools(server, by_wire.get(server), session):
                 found.setdefault(server, []).append((session, tools))
-    by_wire = {each.wire: each.entry for each in entries}
     for server, samples in sorted(found.items()):
         if len(samples) >= ENOUGH and _rate(samples) < RARE:
             yield _finding_of_tools(server, samples, by_wire.get(server))
+
+
+def _is_of_tools(server: str, entry: ServerEntry | None, session: Session) -> bool:
+    """Whether it can only be the server's own doing: its entry has no word on it, then and now."""
+    if server == sizes.OWN:
+        return False
+    return entry is None or (entry.always_load is None and session.began_at >= entry.changed_at)
 
 
 def _resident(session: Session) -> dict[str, list[Definition]]:

@@ -27,6 +27,8 @@ OWN = "pegboard"
 """What Pegboard calls itself in the settings of agents: its few tools are there to stay."""
 
 _LETTERS_PER_TOKEN = 2.5
+_LATEST = 10
+"""Sessions whose definitions are looked at, as servers come and go."""
 _BUILT_IN = re.compile(
     r"(?:Cron|Task)[A-Z]\w*|(?:Enter|Exit)Worktree|Monitor|NotebookEdit|SendMessage|Web(?:Fetch|Search)"
 )
@@ -56,11 +58,11 @@ def wire_name(server: str) -> str:
 def load(
     sessions: Sequence[Session], state: AgentState, *, without: Collection[str] = (), only: Collection[str] = ()
 ) -> Load:
-    """What could be deferred and is not, in the mean of these sessions; guessed from the settings when none tells.
+    """What could be deferred and is not, in the mean of the latest of these; guessed from the settings when none tells.
 
     `without` are servers that are no matter here, by their names on the wire; `only`, when given, those that are.
     """
-    told = [session for session in sessions if session.definitions]
+    told = [session for session in sessions if session.definitions][-_LATEST:]
     samples = [_deferrable(session, without, only) for session in told]
     if any(samples):
         return _mean(zip(samples, told, strict=True), counted=True)

@@ -332,6 +332,24 @@ def test_an_update_since_mends_what_an_old_version_did() -> None:
     assert causes(state(ELSEWHERE, version="2.1.325"), *sessions(3, version="2.1.240")) == []
 
 
+def test_an_older_install_that_nobody_runs_is_not_blamed() -> None:
+    new = [deferred(number, version="2.1.325") for number in range(3)]
+    assert causes(state(ELSEWHERE, version="2.1.200"), *new) == []
+
+
+def test_a_setting_behind_another_base_url_comes_with_a_word_of_caution() -> None:
+    [finding] = findings(state(OFF, ELSEWHERE), *sessions(3))
+    assert finding.fix is not None
+    assert "verify-endpoint" in finding.by_hand
+
+
+def test_servers_that_are_gone_are_counted_no_more() -> None:
+    old = [session(number, definitions=definitions("github") + definitions("docs")) for number in range(5)]
+    [finding] = findings(state(OFF), *old, *(session(number) for number in range(5, 16)))
+    assert finding.tokens_per_session == {"github": 5_000}
+    assert finding.sessions == 16
+
+
 def test_a_version_before_deferral_is_told_to_update() -> None:
     [finding] = findings(state(version="2.1.5"), *sessions(2, version="2.1.5"))
     assert finding.cause == OLD_VERSION

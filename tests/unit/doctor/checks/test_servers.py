@@ -75,6 +75,12 @@ def test_tools_that_a_server_pins_itself_are_found_by_the_requests() -> None:
     assert (finding.fix.kind, finding.fix.servers, finding.fix.value) == ("defer-alwaysload", (docs,), "false")
 
 
+@pytest.mark.parametrize("about", [{"always_load": False}, {"changed_at": NOW}])
+def test_tools_that_are_pinned_no_more_are_no_finding(about: dict[str, Any]) -> None:
+    told = [pinned(number, server_calls={"github": 1, "docs": 1}) for number in range(6)]
+    assert causes(state(servers=(server("github"), server("docs", **about))), *told) == []
+
+
 def test_what_was_found_by_a_search_is_not_pinned() -> None:
     whole = definitions("docs", 8, deferred=True) + definitions("docs", 2)
     told = [deferred(number, definitions=whole, server_calls={"github": 1, "docs": 1}) for number in range(6)]
