@@ -15,7 +15,7 @@ from pegboard.proxy.function_calls import rebridged
 from pegboard.proxy.memory import Insert, Remembered, text_of
 from pegboard.proxy.toolset import Offer
 from pegboard.proxy.turn import Ask
-from pegboard.proxy.weave import Place, Row, places, woven
+from pegboard.proxy.weave import Place, Row, places, rows_of, woven
 from pegboard.types import Json
 
 Fields = Mapping[str, msgspec.Raw]
@@ -58,14 +58,13 @@ class CompletionsRequest:
         memory = self._memory
         if not memory.inserts and not memory.bridged:
             return list(raw)
-        messages: list[Json] = [msgspec.json.decode(each) for each in raw]
-        rows = [Row(blocks_of(each), each.get("role") == "assistant") for each in messages]
+        rows = rows_of(raw, blocks_of)
         at = places(rows, memory.inserts)
         touched = {place.row for place in at}
         out: list[Any] = []
         for number, row in enumerate(rows):
             if number in touched or (row.is_reply and self._has_bridged(row)):
-                out += self._put_back(messages[number], row, number, at)
+                out += self._put_back(msgspec.json.decode(raw[number]), row, number, at)
             else:
                 out.append(raw[number])
         return out

@@ -14,7 +14,7 @@ from pegboard.proxy.declared import marked, moved_markers
 from pegboard.proxy.memory import Insert, Remembered
 from pegboard.proxy.toolset import Offer
 from pegboard.proxy.turn import Ask
-from pegboard.proxy.weave import Row, parted, places, woven
+from pegboard.proxy.weave import Row, parted, places, rows_of, woven
 from pegboard.types import Json
 
 Fields = Mapping[str, msgspec.Raw]
@@ -62,18 +62,17 @@ class MessagesRequest:
         memory = self._memory
         if not memory.inserts and not memory.bridged:
             return list(raw)
-        messages: list[Json] = [msgspec.json.decode(each) for each in raw]
-        rows = [Row(blocks_of(each), each.get("role") == "assistant") for each in messages]
+        rows = rows_of(raw, blocks_of)
         parted(rows, memory.inserts)
         at = places(rows, memory.inserts)
         touched = {place.row for place in at}
         out: list[Any] = []
         later: list[Json] = []
-        for number, message in enumerate(messages):
-            if number not in touched and not later and not (rows[number].is_reply and self._has_bridged(rows[number])):
+        for number, row in enumerate(rows):
+            if number not in touched and not later and not (row.is_reply and self._has_bridged(row)):
                 out.append(raw[number])
                 continue
-            out += self._put_back(message, rows[number], number, at, later)
+            out += self._put_back(msgspec.json.decode(raw[number]), row, number, at, later)
         return [*out, {"role": "user", "content": later}] if later else out
 
     def _put_back(

@@ -5,6 +5,7 @@ Above: `planner`. Below: `memory`, `response_items`. Pure. Most of a long histor
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from itertools import groupby
 from typing import Any
@@ -17,8 +18,7 @@ from pegboard.proxy.response_items import is_models, mark_of
 from pegboard.types import Json
 
 Fields = Mapping[str, msgspec.Raw]
-_DEFERRAL = (b'"tool_reference', b'"tool_addition', b'"tool_removal', b'"tool_search', b'"additional_tools')
-"""How the names of such blocks begin; a search for each is quicker than one for any."""
+_DEFERRAL = re.compile(rb'"(?:tool_(?:reference|addition|removal|search)|additional_tools)')
 LATEST = 3
 """Replies at the end of a history that are looked at."""
 _SIGNS = frozenset(
@@ -107,9 +107,8 @@ def opening(family: Family, fields: Fields, *context: str) -> Opening | None:
 
 def defers_itself(fields: Fields) -> bool:
     """Whether the client uses the API's own ways of deferring tools: then it is left alone."""
-    said = [bytes(fields[field]) for field in ("messages", "input") if field in fields]
-    maybe = [each for each in said if any(sign in each for sign in _DEFERRAL)]
-    return any(_has_sign(msgspec.json.decode(each), 8) for each in maybe)
+    said = [fields[field] for field in ("messages", "input") if field in fields]
+    return any(_DEFERRAL.search(memoryview(each)) and _has_sign(msgspec.json.decode(each), 8) for each in said)
 
 
 def _has_sign(value: Any, depth: int) -> bool:

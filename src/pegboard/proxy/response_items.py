@@ -8,11 +8,31 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 from pegboard.proxy.memory import mark
 from pegboard.types import Json
 
 NAMED = "item:"
 """Begins the mark of an item that is only named, and that nobody knows."""
+
+
+class _Output(msgspec.Struct):
+    """What a client's tool gave, as far as it says where it belongs: the bulk of most histories."""
+
+    type: Any = None
+    call_id: Any = None
+
+
+_OUTPUT = msgspec.json.Decoder(_Output)
+
+
+def brief(raw: msgspec.Raw) -> Any:
+    """An item; of outputs only what they are of."""
+    output = _OUTPUT.decode(raw)
+    if not str(output.type).endswith("_output"):
+        return msgspec.json.decode(raw)
+    return {"type": output.type, "call_id": output.call_id}
 
 
 def is_reference(item: Any) -> bool:

@@ -13,7 +13,7 @@ import msgspec
 
 from pegboard.proxy.function_calls import rebridged
 from pegboard.proxy.memory import Insert, Remembered, is_thought
-from pegboard.proxy.response_items import is_models, mark_of
+from pegboard.proxy.response_items import brief, is_models, mark_of
 from pegboard.proxy.toolset import Offer
 from pegboard.proxy.turn import Ask
 from pegboard.proxy.weave import Place, Row, places, woven
@@ -69,7 +69,7 @@ class ResponsesRequest:
         memory = self._memory
         if not memory.inserts and not memory.bridged:
             return list(raw)
-        items: list[Any] = [msgspec.json.decode(each) for each in raw]
+        items = [brief(each) for each in raw]
         runs = [list(run) for _, run in groupby(range(len(items)), key=lambda number: is_models(items[number]))]
         rows = [
             Row([], is_models(items[run[0]]), [mark_of(items[number], memory.items) for number in run]) for run in runs

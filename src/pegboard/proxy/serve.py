@@ -211,12 +211,7 @@ def _protocol() -> type[asyncio.Protocol]:
 
         def is_gone(self) -> bool:
             """Whether the client hung up, although nobody reads what it sent."""
-            end = self.transport.get_extra_info("socket")
-            if end is None or end.fileno() < 0:
-                return True
-            poll = select.poll()
-            poll.register(end.fileno(), _LEFT)
-            return bool(poll.poll(0))
+            return _hung_up(self.transport)
 
         def hold(self) -> None:
             """What is written next may wait for what is written right after it."""
@@ -230,3 +225,12 @@ def _protocol() -> type[asyncio.Protocol]:
             self.transport.abort()
 
     return Line
+
+
+def _hung_up(transport: asyncio.Transport) -> bool:
+    end = transport.get_extra_info("socket")
+    if end is None or end.fileno() < 0:
+        return True
+    poll = select.poll()
+    poll.register(end.fileno(), _LEFT)
+    return bool(poll.poll(0))

@@ -41,17 +41,15 @@ class JoinedWrites(asyncio.Transport):
         """Takes the bytes; they are on their way at the end of this turn at the latest."""
         if not data:
             return
+        # The first, or what a head has waited for.
+        is_due = not self._waits and (self._turn is None or self._holds_head)
+        self._holds_head, self._waits = self._waits, False
         self._parts.append(bytes(data))
         self._size += len(data)
-        is_first = self._turn is None
         if self._turn is None:
             self._turn = self._loop.call_soon(self._end_turn)
-        if (is_first and not self._waits) or self._size >= PIECE:
+        if is_due or self._size >= PIECE:
             self.flush()
-        elif not self._waits and self._holds_head:
-            self.flush()
-        self._holds_head = self._waits
-        self._waits = False
 
     def _end_turn(self) -> None:
         self._turn = None
@@ -97,7 +95,7 @@ class Sockets(httpcore2.AsyncNetworkBackend):
 
     def __init__(self) -> None:
         # The loop fills it and hands it over in one step, so that all connections can share one.
-        self._buffer = bytearray(PIECE)
+        self._buffer = memoryview(bytearray(PIECE))  # TLS fills slices of it, which must not be copies
 
     async def connect_tcp(
         self,
@@ -133,16 +131,17 @@ class Sockets(httpcore2.AsyncNetworkBackend):
 
 
 class Stream(asyncio.BufferedProtocol, httpcore2.AsyncNetworkStream):
-    """One connection: read and written by one task at a time."""
+    """One connection."""
 
-    def __init__(self, buffer: bytearray) -> None:
+    def __init__(self, buffer: memoryview) -> None:
         self._buffer = buffer
         self._parts: deque[bytes] = deque()
-        self._held = 0
+        self.held = 0
+        """Bytes that came and were not read yet."""
         self._is_ended = False
         self._fault: Exception | None = None
         self._is_full = False
-        self._stirred: asyncio.Future[None] | None = None
+        self._waiting: set[asyncio.Future[None]] = set()
 
     # ── What the event loop says ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -150,13 +149,13 @@ class Stream(asyncio.BufferedProtocol, httpcore2.AsyncNetworkStream):
         self._bare: Any = transport
         self._out = JoinedWrites(transport)
 
-    def get_buffer(self, sizehint: int) -> bytearray:
+    def get_buffer(self, sizehint: int) -> memoryview:
         return self._buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        self._parts.append(bytes(memoryview(self._buffer)[:nbytes]))
-        self._held += nbytes
-        if self._held > MOST_HELD:
+        self._parts.append(bytes(self._buffer[:nbytes]))
+        self.held += nbytes
+        if self.held > MOST_HELD:
             self._bare.pause_reading()
         self._stir()
 
@@ -192,9 +191,9 @@ class Stream(asyncio.BufferedProtocol, httpcore2.AsyncNetworkStream):
         if len(part) > max_bytes:
             self._parts.appendleft(part[max_bytes:])
             part = part[:max_bytes]
-        was_full = self._held > MOST_HELD
-        self._held -= len(part)
-        if was_full and self._held <= MOST_HELD and not self._bare.is_closing():
+        was_full = self.held > MOST_HELD
+        self.held -= len(part)
+        if was_full and self.held <= MOST_HELD and not self._bare.is_closing():
             self._bare.resume_reading()
         return part
 
@@ -248,15 +247,17 @@ class Stream(asyncio.BufferedProtocol, httpcore2.AsyncNetworkStream):
         return self._bare.get_extra_info(names.get(info, info))
 
     def _stir(self) -> None:
-        if self._stirred is not None and not self._stirred.done():
-            self._stirred.set_result(None)
+        for each in self._waiting:
+            if not each.done():
+                each.set_result(None)
 
     async def _wait(self, timeout: float | None, too_long: type[Exception]) -> None:
-        self._stirred = asyncio.get_running_loop().create_future()
+        stirred = asyncio.get_running_loop().create_future()
+        self._waiting.add(stirred)
         try:
             async with asyncio.timeout(timeout):
-                await self._stirred
+                await stirred
         except TimeoutError as error:
             raise too_long(str(error)) from error
         finally:
-            self._stirred = None
+            self._waiting.discard(stirred)

@@ -5,7 +5,8 @@ Above: the editors of requests. Below: `memory`. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -19,14 +20,24 @@ _CALLS = ("tool_use", "call")
 """Kinds of blocks that the client has to answer."""
 
 
-class Row(msgspec.Struct):
+class Row:
     """One message, taken apart: who says it, and its blocks."""
 
-    blocks: list[Json]
-    is_reply: bool
-    """The model's; the rest is the client's."""
-    given: list[str] = []
-    """What its blocks are known by, where they do not tell that themselves."""
+    def __init__(
+        self, blocks: list[Json] | Callable[[], list[Json]], is_reply: bool, given: Sequence[str] = ()
+    ) -> None:
+        """`blocks` may be read when somebody looks at them; `given` is what they are known by, if that is known."""
+        self.is_reply = is_reply
+        """The model's; the rest is the client's."""
+        self.given = list(given)
+        self._blocks = blocks
+
+    @property
+    def blocks(self) -> list[Json]:
+        """What it says. Most of a long history is never looked at."""
+        if not isinstance(self._blocks, list):
+            self._blocks = self._blocks()
+        return self._blocks
 
     def marks(self) -> list[str]:
         """What its blocks are known by."""
@@ -34,9 +45,27 @@ class Row(msgspec.Struct):
 
     def last(self) -> str:
         """What the last of them is known by: it is what the next message answers."""
-        if self.given or not self.blocks:
-            return self.given[-1] if self.given else ""
-        return mark(self.blocks[-1])
+        if self.given:
+            return self.given[-1]
+        return mark(self.blocks[-1]) if self.blocks else ""
+
+
+class _Said(msgspec.Struct):
+    """Who says a message."""
+
+    role: Any = None
+
+
+_ROLE = msgspec.json.Decoder(_Said)
+
+
+def rows_of(messages: Sequence[msgspec.Raw], blocks_of: Callable[[Json], list[Json]]) -> list[Row]:
+    """Messages with roles, taken apart by `blocks_of` where somebody looks at them."""
+
+    def read(raw: msgspec.Raw) -> list[Json]:
+        return blocks_of(msgspec.json.decode(raw))
+
+    return [Row(partial(read, each), _ROLE.decode(each).role == "assistant") for each in messages]
 
 
 class Place(msgspec.Struct, frozen=True, order=True):
