@@ -321,6 +321,56 @@ def test_the_same_words_twice_are_told_apart_by_what_they_answer() -> None:
     ]  # fmt: skip
 
 
+def test_a_server_that_uses_call_ids_again_gets_each_search_and_each_call_where_it_was() -> None:
+    memory = remembered()
+    history: list[Any] = []
+    for turn, name in (("a", "call_tool"), ("b", "Read"), ("c", "call_tool")):
+        history.append(user(turn))
+        given = {"name": FORECAST, "arguments": {"title": turn}} if name == "call_tool" else {"path": turn}
+        rounds = [
+            whole({"id": "call_0", "function": {"name": "search_tools", "arguments": json.dumps({"query": turn})}}),
+            whole({"id": "call_0", "function": {"name": name, "arguments": json.dumps(given)}}),
+        ]
+        done = driven(begun("completions", memory, asked(history, stream=False)), saying(*rounds))
+        history += [done.whole["choices"][0]["message"], {"role": "tool", "tool_call_id": "call_0", "content": "ran"}]
+    body = json.loads(begun("completions", memory, asked(history)).body)
+    said = [
+        each.get("content") or [call["function"]["name"] for call in each["tool_calls"]] for each in body["messages"]
+    ]
+    assert said == [
+        "a", ["search_tools"], "found for a", ["call_tool"], "ran",
+        "b", ["search_tools"], "found for b", ["Read"], "ran",
+        "c", ["search_tools"], "found for c", ["call_tool"], "ran",
+    ]  # fmt: skip
+
+
+def whole(*calls: dict[str, Any], **more: Any) -> bytes:
+    message = {"role": "assistant", "content": None, "tool_calls": [{"type": "function", **each} for each in calls]}
+    choice = {"index": 0, "message": message, "finish_reason": "tool_calls"}
+    return json.dumps({"id": "1", "choices": [choice], **more}, indent=1).encode()
+
+
+def test_a_whole_reply_in_which_nothing_is_changed_comes_as_the_very_bytes() -> None:
+    read = {"id": "call_1", "function": {"name": "Read", "arguments": '{"path": "ü"}'}, "odd": 1.0}
+    for raw in (whole(read, usage={"x": 1.50}), b'{"choices": [] }', b'{"error": {"message": "m"} }'):
+        exchange = begun("completions", remembered(), asked([user("hi")], stream=False))
+        assert driven(exchange, saying(raw)).out == raw
+
+
+def test_a_server_that_does_not_stream_though_it_was_asked_to_is_understood() -> None:
+    search = {"id": "call_0", "function": {"name": "search_tools", "arguments": '{"query": "x"}'}}
+    done = told(whole(search), whole({"id": "call_1", "function": {"name": "Read", "arguments": "{}"}}))
+    assert [each["function"]["name"] for each in done.whole["choices"][0]["message"]["tool_calls"]] == ["Read"]
+
+
+def test_counts_in_a_last_chunk_without_its_empty_line_are_added_up() -> None:
+    def ends(tokens: int) -> bytes:
+        return chunk({}, "stop") + b'data: {"choices": [], "usage": {"total_tokens": %d}}' % tokens
+
+    done = told(chunk({"role": "assistant", **search()}) + ends(3), chunk({"content": "Bye."}) + ends(4))
+    assert [each["usage"] for each in done.events if each.get("usage")] == [{"total_tokens": 7}]
+
+
 # ── streams of servers that do it in their own ways ──────────────────────────────────────────────────────────────────
 
 

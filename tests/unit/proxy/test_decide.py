@@ -97,3 +97,22 @@ def test_names_never_drop_from_the_listing_without_being_counted() -> None:
 def test_the_bridges_names_give_way_to_the_clients() -> None:
     assert names_for(declared("a")) == ("search_tools", "call_tool")
     assert names_for(declared("a", "Call_Tool")) == ("pegboard_search_tools", "pegboard_call_tool")
+    taken = declared("search_tools", "pegboard_call_tool")
+    assert names_for(taken) == ("pegboard_pegboard_search_tools", "pegboard_pegboard_call_tool")
+
+
+def test_tools_that_code_of_the_apis_may_call_stay() -> None:
+    code, direct = (
+        declared("x", allowed_callers=["direct", "code_execution_20260120"]),
+        declared("y", allowed_callers=["direct"]),
+    )
+    resident, deferred = split([*code, *direct], "", [])
+    assert ([tool.name for tool in resident], [tool.name for tool in deferred]) == (["x"], ["y"])
+
+
+def test_toolsets_stay_and_are_never_marked_as_deferred() -> None:
+    toolsets = [
+        *declared("", type="mcp_toolset", mcp_server_name="x"),
+        *declared("computer", type="computer_toolset_20260801"),
+    ]
+    assert split(toolsets, "", [])[1] == []

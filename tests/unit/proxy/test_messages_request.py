@@ -6,6 +6,8 @@ import json
 from typing import Any
 
 import msgspec
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from pegboard.proxy.declared import Declarations
 from pegboard.proxy.memory import Insert, Remembered
@@ -55,6 +57,33 @@ def test_where_no_tool_stays_the_marker_goes_to_ours() -> None:
     bridge = Remembered(executor="bridge", search="s", call="c")
     made = sent(tools, ["x", "y"], [], bridge)["tools"]
     assert [(each["name"], each.get("cache_control")) for each in made] == [("s", None), ("c", HOUR)]
+
+
+@given(
+    st.lists(st.tuples(st.booleans(), st.sampled_from([None, "5m", "1h"])), min_size=1, max_size=8),
+    st.sampled_from(["native", "bridge"]),
+)
+def test_markers_stay_in_an_order_that_the_api_takes_and_none_is_weakened(entries, executor) -> None:
+    lasts = [each for _, each in entries if each]
+    assume(lasts == sorted(lasts) and len(lasts) <= 4)  # "1h" sorts before "5m", and must stand before it
+    tools = [
+        tool(f"t{at}", **({"cache_control": {"type": "ephemeral", "ttl": ttl}} if ttl else {}))
+        for at, (_, ttl) in enumerate(entries)
+    ]
+    hidden = [f"t{at}" for at, (is_hidden, _) in enumerate(entries) if is_hidden]
+    made = sent(tools, hidden, [], Remembered(executor=executor, search="s", call="c"))["tools"]
+    markers = [each["cache_control"]["ttl"] for each in made if "cache_control" in each]
+    assert markers == sorted(markers)
+    assert len(markers) <= len(lasts)
+    assert markers[:1] == lasts[:1]
+    assert not any("cache_control" in each for each in made if each.get("defer_loading"))
+
+
+def test_a_marker_in_the_middle_stays_before_what_came_after_it() -> None:
+    tools = [tool("Read"), tool("x", cache_control=HOUR), tool("Bash", cache_control=FIVE), tool("Edit")]
+    for memory in (native(), Remembered(executor="bridge", search="s", call="c")):
+        made = [each for each in sent(tools, ["x"], [], memory)["tools"] if "cache_control" in each]
+        assert [(each["name"], each["cache_control"]) for each in made] == [("Read", HOUR), ("Bash", FIVE)]
 
 
 def test_a_marker_on_a_tool_that_stays_is_left_alone() -> None:
@@ -128,6 +157,39 @@ def test_references_are_kept_where_a_definition_can_be_had_and_dropped_where_not
     messages, missing = mended(history(search("s"), found), {"Read", "x"}, {"kept": tool("kept")})
     assert messages[1]["content"][1] == result("s", "x", "kept")
     assert missing == [tool("kept")]
+
+
+def test_a_search_that_found_the_search_itself_does_not_poison_the_history() -> None:
+    kept, missing = mended(history(search("s"), result("s", "tool_search_tool_bm25", "x")), {"x", "Read"}, {})
+    [found] = [block for block in kept[1]["content"] if block["type"] == "tool_search_tool_result"]
+    assert [each["tool_name"] for each in found["content"]["tool_references"]] == ["x"]
+    assert missing == []
+
+
+def test_a_result_of_which_nothing_is_left_stays_with_its_search_as_one_that_found_nothing() -> None:
+    kept, _ = mended(history(search("s"), result("s", "gone")), {"Read"}, {})
+    assert [block["type"] for block in kept[1]["content"]][:2] == ["server_tool_use", "tool_search_tool_result"]
+    assert kept[1]["content"][1]["content"]["tool_references"] == []
+
+
+def test_a_message_of_which_nothing_is_left_goes() -> None:
+    messages = [
+        {"role": "user", "content": "a"},
+        {"role": "assistant", "content": [search("s")]},
+        {"role": "user", "content": "b"},
+    ]
+    assert mended(messages, set(), {})[0] == [messages[0], messages[2]]
+
+
+def test_who_called_a_search_and_blocks_of_kinds_to_come_stay_as_they_are() -> None:
+    called = {**search("s"), "caller": {"type": "code_execution_20260120", "tool_id": "srvtoolu_9"}}
+    others: list[dict[str, Any]] = [
+        {"type": "compaction", "content": "so far", "tool_changes": [{"type": "tool_addition"}]},
+        {"type": "mcp_tool_listing", "tools": [1]},
+        {"type": "tool_use", "id": "2", "name": "click", "input": {}, "toolset_name": "computer"},
+    ]
+    kept, _ = mended(history(called, result("s"), *others), {"Read"}, {})
+    assert kept[1]["content"][:5] == [called, result("s"), *others]
 
 
 def test_definitions_that_went_missing_come_back_deferred_at_the_end() -> None:

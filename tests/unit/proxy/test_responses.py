@@ -371,6 +371,83 @@ def test_a_reference_to_a_thought_leads_to_what_came_after_it() -> None:
     assert [each.get("id") for each in body["input"]] == [None, "rs_1", "fc_a", None, "fc_b"]
 
 
+@pytest.mark.parametrize("kind", [{"type": "item_reference"}, {}], ids=["said so", "by id alone"])
+@pytest.mark.parametrize("name", sorted(MOVES))
+def test_a_client_that_only_names_what_the_api_keeps_has_the_rest_put_back_around_it(name, kind) -> None:
+    memory, fake = remembered(), FakeLLM([*MOVES[name], Move(text="Well.")])
+    done = driven(begun("responses", memory, asked([user("hi")])), by(fake, "responses"))
+    output = response(done)["output"]
+    said = [*output, *ran(done), user("go on")]
+    named = [*({**kind, "id": each["id"]} for each in output), *ran(done), user("go on")]
+    before, after = (
+        json.loads(begun("responses", memory, asked([user("hi"), *each])).body)["input"] for each in (said, named)
+    )
+    assert [each.get("id") or each.get("call_id") for each in after] == [
+        each.get("id") or each.get("call_id") for each in before
+    ]
+    if kind:
+        more = driven(begun("responses", memory, asked([user("hi"), *named])), by(fake, "responses"))
+        assert response(more)["output"][0]["content"][0]["text"].strip() == "Well."
+
+
+@pytest.mark.parametrize("sealed", [{"encrypted_content": "s"}, {}], ids=["sealed", "by id"])
+def test_where_a_client_leaves_thoughts_out_what_they_led_to_stands_without_the_ids_that_ask_for_them(sealed) -> None:
+    memory = remembered()
+    rounds = [streamed(1, thought("1", **sealed), SEARCH), streamed(2, thought("2", **sealed), BRIDGED)]
+    done = driven(begun("responses", memory, asked([user("hi")])), saying(*rounds))
+    bare = [each for each in done.events[-1]["response"]["output"] if each["type"] != "reasoning"]
+    body = json.loads(begun("responses", memory, asked([user("hi"), *bare])).body)
+    assert [(each.get("type"), each.get("id")) for each in body["input"][1:]] == [
+        ("function_call", None),
+        ("function_call_output", None),
+        ("function_call", "fc_b"),
+    ]
+
+
+def test_where_thoughts_are_left_out_between_texts_the_search_between_them_is_put_back() -> None:
+    memory = remembered()
+    last = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Rain."}]}
+    rounds = [streamed(1, thought("1"), SEARCH), streamed(2, thought("2"), last)]
+    driven(begun("responses", memory, asked([user("hi")])), saying(*rounds))
+    body = json.loads(begun("responses", memory, asked([user("hi"), last, user("more")])).body)
+    assert [each.get("type") for each in body["input"]] == [
+        None,
+        "function_call",
+        "function_call_output",
+        "message",
+        None,
+    ]
+
+
+def test_a_server_that_uses_call_ids_again_gets_each_search_where_it_was() -> None:
+    memory = remembered()
+    history: list[Any] = []
+    for query in ("a", "b", "c"):
+        history.append(user(query))
+        rounds = [streamed(1, function("0", "search_tools", {"query": query})), streamed(2, function("0", "Read", {}))]
+        done = driven(begun("responses", memory, asked(history)), saying(*rounds))
+        output = {"type": "function_call_output", "call_id": "call_0", "output": "ran"}
+        history += [*done.events[-1]["response"]["output"], output]
+    body = json.loads(begun("responses", memory, asked(history)).body)
+    assert [each.get("content") or each.get("name") or each.get("output") for each in body["input"]] == [
+        said for query in ("a", "b", "c") for said in (query, "search_tools", f"found for {query}", "Read", "ran")
+    ]
+
+
+def test_a_whole_reply_in_which_nothing_is_changed_comes_as_the_very_bytes() -> None:
+    read = function("r", "Read", {"path": "a"})
+    raw = json.dumps({"id": "resp_1", "status": "completed", "output": [read], "usage": {"a": 1.0}}, indent=1).encode()
+    assert driven(begun("responses", remembered(), asked("hi", stream=False)), saying(raw)).out == raw
+
+
+def test_a_server_that_does_not_stream_though_it_was_asked_to_is_understood() -> None:
+    def whole(*items: Any) -> bytes:
+        return json.dumps({"id": "resp_1", "status": "completed", "output": list(items)}).encode()
+
+    done = driven(begun("responses", remembered(), asked("hi")), saying(whole(SEARCH), whole(BRIDGED)))
+    assert [each["name"] for each in done.whole["output"]] == [FORECAST]
+
+
 @pytest.mark.parametrize("end", ["incomplete", "failed"])
 def test_after_a_cut_nothing_is_answered_and_half_a_call_is_forgotten(end) -> None:
     memory = remembered()
