@@ -12,7 +12,9 @@ from typing import Any
 
 from pegboard.cli.doctor_examine import add_flags
 
-ACTIONS: dict[str, tuple[str, str]] = {}
+ACTIONS: dict[str, tuple[str, str]] = {
+    "report": ("pegboard.cli.doctor_report", "what each applied change brought since, and how sure that is"),
+}
 """Each action's module, with `configure` and `run` as a command has, and its summary."""
 
 
