@@ -13,6 +13,13 @@ from typing import Any
 from pegboard.cli.doctor_examine import add_flags
 
 ACTIONS: dict[str, tuple[str, str]] = {
+    "plan": ("pegboard.cli.doctor_plan", "show the very change that would mend each finding; nothing is written"),
+    "apply": ("pegboard.cli.doctor_apply", "make these changes, each with a backup, after asking"),
+    "undo": ("pegboard.cli.doctor_undo", "give the files of a change their bytes back"),
+    "verify-endpoint": (
+        "pegboard.cli.doctor_verify",
+        "ask an endpoint with one tiny request whether it takes deferral",
+    ),
     "report": ("pegboard.cli.doctor_report", "what each applied change brought since, and how sure that is"),
 }
 """Each action's module, with `configure` and `run` as a command has, and its summary."""

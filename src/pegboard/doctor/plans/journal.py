@@ -32,24 +32,21 @@ class ActionJournal(RestorableFiles):
         super().__init__(folder / "actions.json", folder / "backups", busy=busy, files=files)
 
     def actions(self) -> tuple[Action, ...]:
-        """All that were applied, undone ones too, oldest first; not those that a process was killed over."""
-        return tuple(each for each in self._all() if each.status in ("applied", "undone", "undoing"))
+        """All of them, undone ones too, oldest first; those that end in -ing a process was killed over."""
+        raw = self.read(self._path)
+        return () if raw is None else _decode(raw, str(self._path))
 
     def is_unsettled(self) -> bool:
         """Whether a process was killed at work, and nobody has looked since."""
-        return any(each.status in ("applying", "undoing") for each in self._all())
+        return any(each.status in ("applying", "undoing") for each in self.actions())
 
     def backup_of(self, change: FileChange) -> Path | None:
         """Where the file as it was is kept; None when there was none."""
         return self._kept_backup(change)
 
-    def _all(self) -> tuple[Action, ...]:
-        raw = self.read(self._path)
-        return () if raw is None else _decode(raw, str(self._path))
-
     def _record(self, action: Action) -> None:
         """The journal with this action, in place of what it said of it before."""
-        others = list(self._all())
+        others = list(self.actions())
         places = [number for number, each in enumerate(others) if each.id == action.id]
         if places:
             others[places[0]] = action
@@ -59,7 +56,7 @@ class ActionJournal(RestorableFiles):
 
     def _strike(self, action: Action) -> None:
         """The journal without this action: it never happened."""
-        self._save([each for each in self._all() if each.id != action.id])
+        self._save([each for each in self.actions() if each.id != action.id])
 
     def _save(self, actions: list[Action]) -> None:
         encoded = msgspec.json.encode(_Journal(actions=tuple(actions)))
@@ -67,9 +64,14 @@ class ActionJournal(RestorableFiles):
 
     def _forget_backups(self, action: Action) -> None:
         """Those that no other action needs, once its own are of no use."""
-        kept = [change for each in self._all() if _needs_backups(each) for change in each.changes]
+        kept = [change for each in self.actions() if _needs_backups(each) for change in each.changes]
         for change in action.changes:
             self._forget(change, kept)
+
+
+def actions(state_dir: Path) -> tuple[Action, ...]:
+    """The actions of this state folder, oldest first."""
+    return ActionJournal(state_dir).actions()
 
 
 def _needs_backups(action: Action) -> bool:

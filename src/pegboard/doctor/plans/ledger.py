@@ -75,7 +75,7 @@ class Ledger(ActionJournal):
         """Gives every file its bytes back; refuses when one was changed since, and then touches none."""
         with self._alone():
             self._settle()
-            current = next((each for each in self._all() if each.id == action.id), action)
+            current = next((each for each in self.actions() if each.id == action.id), action)
             if current.status == "undone":
                 raise PegboardError(f"{action.id} was undone already.")
             self._refuse_changed_since(current)
@@ -166,7 +166,7 @@ class Ledger(ActionJournal):
     def _way_out(self, action: Action, change: FileChange) -> str:
         later = [
             each.id
-            for each in self._all()
+            for each in self.actions()
             if each.status == "applied" and each.applied_at > action.applied_at and change.file in each.files
         ]
         if later:
@@ -198,7 +198,7 @@ class Ledger(ActionJournal):
     # ── after a crash ────────────────────────────────────────────────────────────────────────────────────────────
 
     def _settle(self) -> tuple[str, ...]:
-        return tuple(self._settled(each) for each in self._all() if each.status in ("applying", "undoing"))
+        return tuple(self._settled(each) for each in self.actions() if each.status in ("applying", "undoing"))
 
     def _settled(self, action: Action) -> str:
         try:
