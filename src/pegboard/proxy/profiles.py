@@ -11,7 +11,9 @@ from collections.abc import Mapping
 _OPENCODE = """bash read edit multiedit write glob grep list ls patch apply_patch todowrite todoread task webfetch
 websearch codesearch codebase_search skill question lsp lsp_hover lsp_diagnostics batch invalid plan
 plan_enter plan_exit execute"""
-_KILO = f"{_OPENCODE} suggest recall agent_manager background_process warpgrep semantic_search notebook_edit"
+_KILO = f"""{_OPENCODE} suggest recall kilo_local_recall agent_manager agent_manager_models background_process
+board_post board_read schedule_wakeup cancel_wakeup browser_open notify_user send_file warpgrep
+semantic_search notebook_edit"""
 _CLINE = """execute_command read_file write_to_file replace_in_file apply_diff apply_patch search_files list_files
 list_code_definition_names browser_action use_mcp_tool access_mcp_resource load_mcp_documentation
 ask_followup_question plan_mode_respond act_mode_respond attempt_completion new_task condense
@@ -23,10 +25,12 @@ thinking fetch web_search now open diagnostics delete_path move_path copy_path c
 save_file restore_file_from_disk spawn_agent subagent update_plan skill ask_user create_thread"""
 _GEMINI = """list_directory read_file read_many_files write_file replace edit glob search_file_content grep_search
 run_shell_command web_fetch google_web_search save_memory write_todos ask_user enter_plan_mode
-exit_plan_mode activate_skill delegate_to_agent codebase_investigator update_topic complete_task"""
+exit_plan_mode activate_skill delegate_to_agent invoke_agent codebase_investigator update_topic
+complete_task get_internal_docs read_mcp_resource list_mcp_resources tracker_create_task
+tracker_update_task tracker_get_task tracker_list_tasks tracker_add_dependency tracker_visualize"""
 _CLAUDE = """bash bashoutput killshell read edit multiedit write glob grep ls task agent todowrite skill webfetch
 websearch notebookedit askuserquestion enterplanmode exitplanmode toolsearch listagents taskcreate
-taskupdate taskget tasklist taskoutput taskstop slashcommand"""
+taskupdate taskget tasklist taskoutput taskstop slashcommand workflow reportfindings schedulewakeup"""
 _CODEX = """shell shell_command local_shell exec_command write_stdin apply_patch update_plan view_image spawn_agent
 request_user_input"""
 
@@ -54,9 +58,9 @@ _SEARCHES = re.compile(r"(?:^|_|-|\.)(?:tool_?search|search_?tools?|find_?tools?
 
 
 def profile_of(user_agent: str) -> str:
-    """The agent that calls itself this; empty when it is none we know."""
+    """The agent that calls itself this; empty when it is none we know, or says only what library it uses (Cline)."""
     lowered = user_agent.lower()
-    return next((profile for sign, profile in _AGENTS if sign in lowered), "")
+    return next((profile for sign, profile in _AGENTS if re.search(rf"\b{sign}", lowered)), "")
 
 
 def is_core(name: str, profile: str) -> bool:
