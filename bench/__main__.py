@@ -12,6 +12,7 @@ from pathlib import Path
 
 from bench import abstention, calls, catalog, gateways, invoke, quality, record, render, search_speed, start
 from bench.frameworks import __main__ as frameworks
+from bench.proxy import __main__ as proxy
 
 PARTS: dict[str, Callable[[Path], object]] = {
     "start": start.run,
@@ -19,6 +20,7 @@ PARTS: dict[str, Callable[[Path], object]] = {
     "calls": lambda _: calls.run(),
     "gateways": gateways.run,
     "frameworks": lambda _: frameworks.run(list(frameworks.SIZES)),
+    "proxy": proxy.run,
     "record": record.run,
     "invoke": lambda _: invoke.run(),
     "search_speed": search_speed.run,

@@ -99,7 +99,7 @@ def _measured(what: str, callers: Mapping[str, Caller], bodies: Bodies, failed: 
     measured = {name: Measured() for name in bodies}
     ends = time.monotonic() + SECONDS
 
-    def rounds(count: int, long: bool) -> dict[str, float]:
+    def rounds(count: int, *, long: bool, counts: bool = True) -> dict[str, float]:
         before = {name: callers[name].subject.cpu_ms() for name in measured}
         done = 0
         for number in range(count):
@@ -107,14 +107,14 @@ def _measured(what: str, callers: Mapping[str, Caller], bodies: Bodies, failed: 
                 break
             for name in [each for each in measured if each not in failed]:
                 try:
-                    _once(callers[name], bodies[name][long], measured[name], counts=bool(count > WARM), long=long)
+                    _once(callers[name], bodies[name][long], measured[name], counts=counts, long=long)
                 except (WrongAnswer, OSError, ValueError) as error:
                     failed[name] = f"{what}: {error}"
             done = number + 1
         return {name: (callers[name].subject.cpu_ms() - before[name]) / max(done, 1) for name in measured}
 
     print(f"  {what}: {', '.join(bodies)} …", file=sys.stderr, flush=True)
-    rounds(WARM, long=False)
+    rounds(WARM, long=False, counts=False)
     short, long = rounds(SHORT, long=False), rounds(LONG, long=True)
     for name, each in measured.items():
         each.cpu_ms, each.cpu_stream_ms = short[name], long[name]

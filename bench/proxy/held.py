@@ -76,12 +76,12 @@ def run(subjects: Mapping[str, Subject], failed: dict[str, str]) -> Json:
 
 
 async def _held(subject: Subject) -> Held:
-    await _streams(subject, WARM, Spec(events=2), Held())
+    await streams(subject, WARM, Spec(events=2), Held())
     await _settled(subject, 0)
     found = Held(mb_before=subject.rss_mb(), descriptors_before=subject.descriptors())
     watching = asyncio.ensure_future(_watch(subject, found))
     began = time.monotonic()
-    await _streams(subject, STREAMS, Spec(events=EVENTS, gap_ms=GAP_MS), found)
+    await streams(subject, STREAMS, Spec(events=EVENTS, gap_ms=GAP_MS), found)
     found.seconds = time.monotonic() - began
     watching.cancel()
     found.kb_each = (found.mb_most - found.mb_before) * 1024 / STREAMS
@@ -89,7 +89,7 @@ async def _held(subject: Subject) -> Held:
     return found
 
 
-async def _streams(subject: Subject, count: int, spec: Spec, found: Held) -> None:
+async def streams(subject: Subject, count: int, spec: Spec, found: Held) -> None:
     """All at once; a conversation begins, so nothing has to be known of it before."""
     is_large = subject.name in (NATIVE, BRIDGE)
 

@@ -109,6 +109,8 @@ def process(
         if started.poll() is None:
             started.kill()
         started.wait()
+        if started.stdout is not None:
+            started.stdout.close()
 
 
 @contextmanager
