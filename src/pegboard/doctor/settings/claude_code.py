@@ -17,6 +17,7 @@ from pegboard.config.importers.found import Entry
 from pegboard.doctor.facts import ServerEntry, Setting
 from pegboard.doctor.settings import claude_files, values
 from pegboard.doctor.settings.claude_files import Layer
+from pegboard.doctor.settings.claude_plugins import plugin_servers
 from pegboard.doctor.settings.machine import Glance, Machine
 from pegboard.doctor.settings.precedence import Draft
 from pegboard.doctor.settings.servers import Place, in_folder_of_file, servers_at, source
@@ -91,6 +92,7 @@ def _servers(machine: Machine, glance: Glance, project: Path | None, found: Sequ
     managed = servers_at(_managed_place(administered), machine, glance)
     places = [_USER] if project is None else [_LOCAL, _PROJECT, _USER]
     others = [entry for place in places for entry in servers_at(place, machine, glance)]
+    others += plugin_servers(machine, glance, project, found)
     if glance.document(administered) is not None:
         # An administrator's list is the only one that counts.
         others = [msgspec.structs.replace(entry, enabled=False) for entry in others]

@@ -65,17 +65,27 @@ def _own(machine: Machine, project: Path | None) -> Iterator[tuple[Scope, Path]]
 
 
 def _managed(machine: Machine, glance: Glance) -> Iterator[Document]:
-    """What a server delivered counts alone, unless it says that the others are to be merged into it."""
+    """Of all ways to manage settings only the strongest counts, unless it says that the others are to be merged."""
     folder = managed_folder(machine)
-    delivered = glance.document(base_folder(machine) / "remote-settings.json")
-    if delivered is not None and delivered.value:
-        yield delivered
-        if delivered.value.get("managedSourcesBehavior") != "merge":
+    ways = (
+        [base_folder(machine) / "remote-settings.json"],
+        _profiles(machine),
+        # Of the files beside the main one the last by name counts most.
+        [*reversed(_additions(folder / "managed-settings.d")), folder / "managed-settings.json"],
+    )
+    for files in ways:
+        said = [document for file in files if (document := glance.document(file)) and document.value]
+        yield from said
+        if said and not any(each.value.get("managedSourcesBehavior") == "merge" for each in said):
             return
-    # Of the files beside the main one the last by name counts most.
-    for file in (*reversed(_additions(folder / "managed-settings.d")), folder / "managed-settings.json"):
-        if document := glance.document(file):
-            yield document
+
+
+def _profiles(machine: Machine) -> list[Path]:
+    """What a company's management of Macs has left."""
+    if machine.platform != "darwin":
+        return []
+    folder, name = machine.root / "Library" / "Managed Preferences", "com.anthropic.claudecode.plist"
+    return [folder / machine.home.name / name, folder / name]
 
 
 def _additions(folder: Path) -> list[Path]:

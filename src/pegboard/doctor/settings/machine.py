@@ -6,6 +6,7 @@ Above: the modules of the agents. Below: the importers' `Places`, and the reader
 
 from __future__ import annotations
 
+import plistlib
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +18,7 @@ from pegboard.config import jsonc, locate
 from pegboard.config.importers.fields import kind_of
 from pegboard.config.importers.found import Places
 from pegboard.config.installers import edit_env
-from pegboard.config.read import Unreadable, read_text
+from pegboard.config.read import MAX_BYTES, Unreadable, read_text
 
 _REWRITTEN = frozenset({".claude.json", "remote-settings.json"})
 """Files that agents write all the time: when that was says nothing of what is set."""
@@ -67,6 +68,8 @@ class Document(msgspec.Struct, frozen=True):
         """The line of a key, or of an element of the list it leads to; 0 when it cannot be told."""
         if is_variables(self.file):
             return edit_env.line_of(self.text, path) or 0
+        if self.file.suffix == ".plist":
+            return 0
         whole: tuple[str | int, ...] = path if element is None else (*path, element)
         line_of = locate.line_of if self.file.suffix == ".toml" else jsonc.line_of
         return line_of(self.text, whole) or 0
@@ -111,6 +114,8 @@ class Shelf:
         return None
 
     def _load(self, file: Path) -> Document | None:
+        if file.suffix == ".plist":
+            return self._load_plist(file)
         text = self.text(file)
         if text is None or not text.removeprefix("\ufeff").strip():
             return None
@@ -126,6 +131,21 @@ class Shelf:
             self.problems.setdefault(file, f"should hold a table of settings, but is {kind_of(value)}")
             return None
         return Document(file, text, value, 0.0 if file.name in _REWRITTEN else changed_at(file))
+
+    def _load_plist(self, file: Path) -> Document | None:
+        """Apple's own format, which is no text as a rule; nobody is told lines of it."""
+        try:
+            if not file.is_file():
+                return None
+            with file.open("rb") as content:
+                value = plistlib.loads(content.read(MAX_BYTES))
+        except OSError as error:
+            self.problems.setdefault(file, f"cannot be read: {error.strerror or error}")
+            return None
+        except Exception as error:  # noqa: BLE001 - its parser fails in any way that it likes
+            self.problems.setdefault(file, f"not a valid property list: {type(error).__name__}")
+            return None
+        return Document(file, "", value, changed_at(file)) if isinstance(value, dict) else None
 
 
 class Glance:

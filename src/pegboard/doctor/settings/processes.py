@@ -12,8 +12,10 @@ from pathlib import Path
 from pegboard.doctor.facts import Agent
 from pegboard.doctor.settings.machine import Machine
 
-PATIENCE = 3.0
-"""Seconds for `ps`."""
+PATIENCE = 10.0
+"""Seconds for the list of processes, where no folder has it."""
+_PS = ["ps", "-xo", "command="]
+_WORDS = re.compile(r'"[^"]*"|\S+')
 _INTERPRETERS = frozenset({"node", "bun", "deno", "nodejs"})
 _PROGRAMS: dict[str, Agent] = {
     "claude": "claude-code",
@@ -53,7 +55,7 @@ _FEW = 12
 
 def running(machine: Machine) -> frozenset[Agent]:
     """The agents of which a process runs."""
-    lists = _proc(machine) if machine.platform == "linux" else _ps(machine)
+    lists = _proc(machine) if machine.platform == "linux" else _asked(machine)
     return frozenset(agent for words in lists if (agent := agent_of(words)))
 
 
@@ -90,14 +92,21 @@ def _proc(machine: Machine) -> Iterator[list[str]]:
         yield words[0].split()[:1] if len(words) == 1 and not Path(words[0]).is_absolute() else words[:_FEW]
 
 
-def _ps(machine: Machine) -> Iterator[list[str]]:
+def words_of(line: str) -> list[str]:
+    """The words of a command line that came as one text, the first of them."""
+    return [word.strip('"') for word in _WORDS.findall(line)][:_FEW]
+
+
+def _asked(machine: Machine) -> Iterator[list[str]]:
     import subprocess
 
-    if machine.platform == "win32" or not machine.starts:
+    if not machine.starts:
         return
+    listing = "Get-CimInstance Win32_Process | ForEach-Object CommandLine"
+    command = ["powershell", "-NoProfile", "-Command", listing] if machine.platform == "win32" else _PS
     try:
         done = subprocess.run(
-            ["ps", "-xo", "command="],
+            command,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=PATIENCE,
@@ -106,4 +115,4 @@ def _ps(machine: Machine) -> Iterator[list[str]]:
     except (OSError, subprocess.SubprocessError):
         return
     for line in done.stdout.decode(errors="replace").splitlines():
-        yield line.split()[:_FEW]
+        yield words_of(line)

@@ -20,6 +20,7 @@ FILES = (
     "../../etc/claude-code/managed-settings.json", "../../etc/claude-code/managed-settings.d/1.json",
     "../../etc/claude-code/managed-mcp.json", "../../etc/codex/config.toml", "../../etc/gemini-cli/settings.json",
     "../../etc/opencode/opencode.json", "../../etc/environment", "../../proc/12/cmdline",
+    ".claude/plugins/installed_plugins.json",
     ".claude/settings.json", ".claude/remote-settings.json", ".claude.json", ".codex/config.toml",
     ".config/opencode/opencode.json", ".config/kilo/kilo.json", ".cline/data/settings/cline_mcp_settings.json",
     ".cline/data/settings/providers.json", ".gemini/settings.json", ".gemini/.env", ".config/zed/settings.json",
@@ -37,7 +38,7 @@ KEYS = st.sampled_from(
         "model_provider", "base_url", "language_models", "api_url", "ENABLE_TOOL_SEARCH", "ANTHROPIC_BASE_URL",
         "a", "b", "type", "command", "args", "url", "enabled", "disabled", "alwaysLoad", "headers", "trust_level",
         "enabledMcpjsonServers", "disabledMcpServers", "enableAllProjectMcpServers", "agent", "default_model",
-        "name", "version", "excluded", "allowed", "managedSourcesBehavior",
+        "name", "version", "excluded", "plugins", "installPath", "enabledPlugins", "allowed", "managedSourcesBehavior",
     )
 ) | st.text(max_size=4)  # fmt: skip
 LEAVES = (

@@ -5,9 +5,11 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import plistlib
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from pegboard.doctor.facts import AgentState, Setting
@@ -197,14 +199,37 @@ def test_managed_files_have_their_own_place_on_every_platform(platform: str, tmp
     folder = {"darwin": "Library/Application Support/ClaudeCode", "win32": "Program Files/ClaudeCode"}[platform]
     home.json(home.root / folder / "managed-settings.json", {"env": {"ENABLE_TOOL_SEARCH": "false"}})
 
-    machine = type(home.machine)(
-        home=home.folder, cwd=home.project, environ={}, platform=platform, root=home.root, starts=False
-    )
-
-    setting = read_states(machine)[0].setting("ENABLE_TOOL_SEARCH")
+    setting = read_states(msgspec.structs.replace(home.machine, platform=platform))[0].setting("ENABLE_TOOL_SEARCH")
     assert setting is not None
     assert setting.scope == "managed"
     assert not setting.editable
+
+
+@pytest.mark.parametrize("form", [plistlib.FMT_BINARY, plistlib.FMT_XML])
+def test_what_a_company_manages_on_macs_comes_before_its_files(form: plistlib.PlistFormat, tmp_path: Path) -> None:
+    home = HomeBuilder(tmp_path)
+    folder = home.root / "Library/Application Support/ClaudeCode"
+    home.json(folder / "managed-settings.json", {"env": {"ENABLE_TOOL_SEARCH": "auto", "ANTHROPIC_MODEL": "a"}})
+    profile = home.root / "Library/Managed Preferences/com.anthropic.claudecode.plist"
+    profile.parent.mkdir(parents=True)
+    profile.write_bytes(plistlib.dumps({"env": {"ENABLE_TOOL_SEARCH": "false"}}, fmt=form))
+
+    state = read_states(msgspec.structs.replace(home.machine, platform="darwin"))[0]
+
+    assert [(each.name, each.value, each.scope) for each in state.settings] == [
+        ("ENABLE_TOOL_SEARCH", "false", "managed")
+    ]
+
+
+def test_a_broken_profile_of_a_mac_is_a_problem(tmp_path: Path) -> None:
+    home = HomeBuilder(tmp_path)
+    profile = home.root / "Library/Managed Preferences/ada/com.anthropic.claudecode.plist"
+    profile.parent.mkdir(parents=True)
+    profile.write_bytes(b"bplist00 and no more")
+
+    state = read_states(msgspec.structs.replace(home.machine, platform="darwin"))[0]
+
+    assert state.problems[0].startswith(f"{profile}: not a valid property list")
 
 
 def test_every_file_that_has_a_say_is_named_whether_it_is_there_or_not(tmp_path: Path) -> None:

@@ -125,3 +125,79 @@ def test_a_table_of_servers_that_is_none_is_a_problem(tmp_path: Path) -> None:
     home = HomeBuilder(tmp_path).json(".claude.json", {"mcpServers": ["a"]})
 
     assert "should be a table of servers" in states_of(home)[0].problems[0]
+
+
+def plugin(home: HomeBuilder, name: str, files: dict[str, Any], **record: Any) -> HomeBuilder:
+    """Installs a plugin as Claude Code does."""
+    root = home.claude_folder / "plugins" / "cache" / "market" / name / "1.0.0"
+    for file, content in files.items():
+        home.json(root / file, content)
+    about = {"scope": "user", "installPath": str(root), "version": "1.0.0", **record}
+    return home.json(home.claude_folder / "plugins/installed_plugins.json", {"plugins": {f"{name}@market": [about]}})
+
+
+DB = {"command": "${CLAUDE_PLUGIN_ROOT}/db", "args": []}
+
+
+@pytest.mark.parametrize(
+    ("files", "key"),
+    [
+        ({".mcp.json": {"mcpServers": {"db": DB}}}, ("mcpServers", "db")),
+        ({".mcp.json": {"db": DB}}, ("db",)),
+        ({".claude-plugin/plugin.json": {"name": "tools", "mcpServers": {"db": DB}}}, ("mcpServers", "db")),
+        (
+            {
+                ".claude-plugin/plugin.json": {"name": "tools", "mcpServers": "./servers.json"},
+                "servers.json": {"mcpServers": {"db": DB}},
+            },
+            ("mcpServers", "db"),
+        ),
+    ],
+)
+def test_servers_of_a_plugin_are_called_by_its_name_too(
+    files: dict[str, Any], key: tuple[str, ...], tmp_path: Path
+) -> None:
+    home = plugin(HomeBuilder(tmp_path).settings(enabledPlugins={"tools@market": True}), "tools", files)
+
+    [server] = states_of(home)[0].servers
+
+    assert (server.name, server.scope, server.key, server.enabled) == ("plugin:tools:db", "plugin", key, True)
+    assert not server.pending
+
+
+def test_a_plugins_servers_are_off_where_the_plugin_is(tmp_path: Path) -> None:
+    home = plugin(HomeBuilder(tmp_path), "tools", {".mcp.json": {"db": DB}})
+    home.settings(scope="project", enabledPlugins={"tools@market": True})
+
+    plain, inside = states_of(home)
+
+    assert [plain.servers[0].enabled, inside.servers[0].enabled] == [False, True]
+
+
+def test_a_plugins_server_can_be_switched_off_by_itself(tmp_path: Path) -> None:
+    home = plugin(
+        HomeBuilder(tmp_path).settings(enabledPlugins={"tools@market": True}), "tools", {".mcp.json": {"db": DB}}
+    )
+    about(home, disabledMcpServers=["plugin:tools:db"])
+
+    assert not own(home)["plugin", "plugin:tools:db"].enabled
+
+
+def test_a_plugin_of_one_project_has_no_say_elsewhere(tmp_path: Path) -> None:
+    home = HomeBuilder(tmp_path).settings(enabledPlugins={"tools@market": True})
+    plugin(home, "tools", {".mcp.json": {"db": DB}}, scope="project", projectPath=str(home.project))
+
+    plain, inside = states_of(home)
+
+    assert [len(plain.servers), len(inside.servers)] == [0, 1]
+
+
+def test_a_plugin_cannot_send_the_reader_out_of_its_folder(tmp_path: Path) -> None:
+    home = HomeBuilder(tmp_path).settings(enabledPlugins={"tools@market": True})
+    plugin(home, "tools", {".claude-plugin/plugin.json": {"mcpServers": "../../../../../../x.json"}})
+    home.json("x.json", {"mcpServers": {"db": DB}})
+
+    state = states_of(home)[0]
+
+    assert state.servers == ()
+    assert home.folder / "x.json" not in state.looked_at

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from pegboard.doctor.settings.processes import agent_of, running
+from pegboard.doctor.settings.processes import agent_of, running, words_of
 from pegboard.doctor.settings.read import read_states
 from tests.homes import HomeBuilder
 
@@ -60,8 +61,11 @@ def test_without_a_list_nothing_runs(tmp_path: Path) -> None:
 @pytest.mark.parametrize("platform", ["darwin", "win32"])
 def test_where_nothing_may_be_started_nothing_is_asked(platform: str, tmp_path: Path) -> None:
     home = HomeBuilder(tmp_path).runs("claude")
-    machine = type(home.machine)(
-        home=home.folder, cwd=home.project, environ={}, platform=platform, root=tmp_path, starts=False
-    )
 
-    assert running(machine) == frozenset()
+    assert running(msgspec.structs.replace(home.machine, platform=platform)) == frozenset()
+
+
+def test_a_command_line_of_windows_is_taken_apart() -> None:
+    line = r'"C:\Program Files\nodejs\node.exe" --no-warnings "C:\npm\node_modules\@openai\codex\bin\codex.js" exec'
+
+    assert agent_of(words_of(line)) == "codex"
