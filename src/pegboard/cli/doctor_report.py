@@ -73,7 +73,10 @@ def run(args: argparse.Namespace) -> int:
         return 0
     for problem in problems:
         output.warn(output.printable(problem))
-    _tell(report, plots=not args.no_plot)
+    if whole.outcomes and not report.outcomes:
+        output.say("Changes were applied, but none that was asked for.")
+    else:
+        _tell(report, plots=not args.no_plot)
     if args.html is not None:
         output.say(output.printable(f"The page is in {args.html}."))
     return 0

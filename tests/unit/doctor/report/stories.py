@@ -12,7 +12,7 @@ from pegboard.doctor.report.outcome import Outcome, Report, report_of
 from pegboard.doctor.report.samples import DAY
 from pegboard.doctor.report.scope import scope_of
 
-NOW = 1_800_000_000.0
+NOW = 1_793_793_600.0
 USAGE = Usage(input=100, output=900, cache_read=90_000, cache_write=9_900, messages=10)
 
 
