@@ -79,9 +79,12 @@ def _denials(layer: Layer, glance: Glance) -> Iterator[Setting]:
     if listed is not None and not isinstance(listed, list):
         glance.report(layer.document.file, f"`permissions.deny` should be a list, but is {kind_of(listed)}")
         return
+    rules: dict[str, int] = {}
     for index, rule in enumerate(listed or ()):
         if isinstance(rule, str) and _TOOL_SEARCH.fullmatch(rule.strip()):
-            yield values.made(layer.document, layer.scope, _DENIED, ".".join(_DENIED), rule.strip(), index)
+            rules.setdefault(rule.strip(), index)
+    for rule, index in rules.items():
+        yield values.made(layer.document, layer.scope, _DENIED, ".".join(_DENIED), rule, index)
 
 
 # ── servers ──────────────────────────────────────────────────────────────────────────────────────────────────────

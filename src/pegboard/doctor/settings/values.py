@@ -46,7 +46,7 @@ def made(document: Document, scope: Scope, key: Key, name: str, text: str, eleme
         file=document.file,
         line=document.line(key, element),
         scope=scope,
-        key=key if element is None else (*key, str(element)),
+        key=key,
         changed_at=document.changed_at,
     )
 

@@ -110,17 +110,18 @@ def test_a_model_in_a_stronger_file_overrides_one_in_a_weaker(scope: str, tmp_pa
 
 def test_denials_of_all_files_count_together(tmp_path: Path) -> None:
     home = HomeBuilder(tmp_path)
-    home.settings(permissions={"deny": ["Bash(rm *)", "ToolSearch"]})
+    home.settings(permissions={"deny": ["Bash(rm *)", "ToolSearch", " ToolSearch "]})
     home.settings(scope="local", permissions={"deny": ["ToolSearch()"]})
     home.managed(permissions={"deny": ["ToolSearch( * )", "ToolSearchers", "ToolSearch(a)"]})
 
     state = state_of(home)
 
-    assert [(each.scope, each.value, each.key[-1]) for each in state.settings] == [
-        ("managed", "ToolSearch( * )", "0"),
-        ("local", "ToolSearch()", "0"),
-        ("user", "ToolSearch", "1"),
+    assert [(each.scope, each.value, each.line) for each in state.settings] == [
+        ("managed", "ToolSearch( * )", 4),
+        ("local", "ToolSearch()", 4),
+        ("user", "ToolSearch", 5),
     ]
+    assert {each.key for each in state.settings} == {("permissions", "deny")}
     assert state.overridden == ()
 
 
