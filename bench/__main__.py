@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bench import abstention, calls, catalog, gateways, invoke, quality, record, render, search_speed, start
+from bench.doctor import __main__ as doctor
 from bench.frameworks import __main__ as frameworks
 from bench.proxy import __main__ as proxy
 
@@ -21,6 +22,7 @@ PARTS: dict[str, Callable[[Path], object]] = {
     "gateways": gateways.run,
     "frameworks": lambda _: frameworks.run(list(frameworks.SIZES)),
     "proxy": proxy.run,
+    "doctor": doctor.run,
     "record": record.run,
     "invoke": lambda _: invoke.run(),
     "search_speed": search_speed.run,

@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pegboard.doctor.evidence.gather import Gathered
@@ -83,7 +83,7 @@ def is_sane(session: Session, lines: int) -> bool:
     return times and all(each >= 0 for each in numbers) and session.usage.messages + session.broken_lines <= lines
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_no_cut_and_no_garbage_is_ever_raised(contents: list[tuple[Path, bytes]], data: st.DataObject) -> None:
     changed = [(name, edited(content, data.draw(edits, label=name.name))) for name, content in contents]
@@ -95,7 +95,7 @@ def test_no_cut_and_no_garbage_is_ever_raised(contents: list[tuple[Path, bytes]]
     assert gathered.read_bytes == sum(len(content) for _, content in changed)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_reading_in_any_pieces_tells_what_reading_at_once_tells(
     contents: list[tuple[Path, bytes]], data: st.DataObject
@@ -116,7 +116,7 @@ def test_reading_in_any_pieces_tells_what_reading_at_once_tells(
         assert told(later) == told(read(home))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(damage=edits)
 def test_whatever_was_kept_the_same_is_told(contents: list[tuple[Path, bytes]], damage: list[Edit]) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -1,0 +1,1 @@
+"""How fast sessions are read, and in how much memory, beside a loop of `json.loads` over the same lines."""
