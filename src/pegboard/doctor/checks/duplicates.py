@@ -15,7 +15,7 @@ from pegboard.doctor import prices
 from pegboard.doctor.checks import paid, sizes, wording
 from pegboard.doctor.checks.causes import DUPLICATE
 from pegboard.doctor.checks.contexts import Context, contexts, strongest
-from pegboard.doctor.checks.entries import effective, shadowed
+from pegboard.doctor.checks.entries import effective, name_in_id, shadowed
 from pegboard.doctor.facts import Agent, Evidence, Finding, Fix, ServerEntry, Session
 
 _Key = tuple[Path, tuple[str, ...]]
@@ -77,7 +77,7 @@ def _finding(twin: Twin) -> Finding:
     tokens = 0 if twin.is_shadowed else paid.mean(sessions, wire, twin.contexts[0].state)
     called = _calls(extra, sessions)
     return Finding(
-        id=f"{DUPLICATE}:{extra.agent}:{extra.name}",
+        id=f"{DUPLICATE}:{extra.agent}:{name_in_id(extra, is_hidden=twin.is_shadowed)}",
         cause=DUPLICATE,
         agent=extra.agent,
         title=f"{extra.name} is set up twice" if twin.is_shadowed else f"{extra.name} and {kept.name} are one server",

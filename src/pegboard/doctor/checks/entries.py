@@ -5,7 +5,8 @@ Above: the checks of servers. Below: contexts and sizes.
 
 from __future__ import annotations
 
-from pathlib import Path
+import hashlib
+from pathlib import Path, PurePath
 
 import msgspec
 
@@ -54,6 +55,15 @@ def used(evidence: Evidence, agent: Agent) -> tuple[Used, ...]:
         for entry in effective(context.state):
             found.setdefault((entry.file, entry.key), (entry, []))[1].append(context)
     return tuple(Used(entry, tuple(places)) for entry, places in found.values())
+
+
+def name_in_id(entry: ServerEntry, *, is_hidden: bool = False) -> str:
+    """What tells an entry from all others in the id of a finding: a project's own may be in many projects."""
+    if entry.scope in ("user", "managed") and not is_hidden:
+        return entry.name
+    folder = PurePath(entry.project).name or entry.file.parent.name
+    mark = hashlib.sha256("\0".join((str(entry.file), *entry.key)).encode()).hexdigest()[:4]
+    return f"{entry.name}@{folder}-{mark}"
 
 
 def effective(state: AgentState) -> tuple[ServerEntry, ...]:

@@ -11,7 +11,7 @@ from pegboard.doctor import prices
 from pegboard.doctor.checks import claude_rules, sizes, wording
 from pegboard.doctor.checks.causes import PINNED_SERVER, PINNED_TOOLS
 from pegboard.doctor.checks.contexts import proven, sessions_of
-from pegboard.doctor.checks.entries import ENOUGH, Used, used
+from pegboard.doctor.checks.entries import ENOUGH, Used, name_in_id, used
 from pegboard.doctor.facts import Deferral, Definition, Evidence, Finding, Fix, Proof, ServerEntry, Session
 
 RARE = 0.2
@@ -38,7 +38,7 @@ def _of_server(each: Used) -> Finding:
     told = [session for session in sessions if session.deferral is not Deferral.UNKNOWN]
     is_off = bool(told) and told[-1].deferral is Deferral.OFF
     return Finding(
-        id=f"{PINNED_SERVER}:{entry.name}",
+        id=f"{PINNED_SERVER}:{name_in_id(entry)}",
         cause=PINNED_SERVER,
         agent="claude-code",
         title=f"{entry.name} is pinned, and rarely called",

@@ -12,7 +12,7 @@ from pegboard.doctor.checks import paid, wording
 from pegboard.doctor.checks.causes import NEVER_CALLED
 from pegboard.doctor.checks.contexts import strongest
 from pegboard.doctor.checks.duplicates import spare
-from pegboard.doctor.checks.entries import ENOUGH, Used, used
+from pegboard.doctor.checks.entries import ENOUGH, Used, name_in_id, used
 from pegboard.doctor.facts import Agent, Evidence, Finding, Fix
 
 WITH_SESSIONS: tuple[Agent, ...] = ("claude-code", "codex", "opencode", "kilo", "cline")
@@ -39,7 +39,7 @@ def _finding(each: Used) -> Finding:
     tokens = paid.mean(sessions, each.wire, each.contexts[0].state)
     is_absent = not paid.may_be_there(sessions, each.wire)
     return Finding(
-        id=f"{NEVER_CALLED}:{entry.agent}:{entry.name}",
+        id=f"{NEVER_CALLED}:{entry.agent}:{name_in_id(entry)}",
         cause=NEVER_CALLED,
         agent=entry.agent,
         title=f"{entry.name} is never called",

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pegboard.doctor.checks.causes import DUPLICATE, NEVER_CALLED, PINNED_SERVER, PINNED_TOOLS
-from pegboard.doctor.facts import Agent, Deferral, Definition, Proof, Session
+from pegboard.doctor.facts import Agent, Deferral, Definition, Proof, ServerEntry, Session
 from tests.unit.doctor.checks.made import DAY, NOW, causes, deferred, definitions, findings, server, state
 
 PIN = server("docs", always_load=True)
@@ -152,6 +152,17 @@ def test_a_projects_server_is_judged_by_the_projects_sessions() -> None:
     assert causes(state(), other, *told, *inside) == [NEVER_CALLED]
 
 
+def test_servers_of_one_name_in_two_projects_are_two_findings() -> None:
+    def there(folder: str) -> ServerEntry:
+        return server("docs", scope="project", file=Path(folder) / ".mcp.json", project=folder)
+
+    told = [deferred(n, project=folder) for folder in ("/x/one", "/x/two") for n in range(6)]
+    states = [state(project=folder, servers=(server("github"), there(folder))) for folder in ("/x/one", "/x/two")]
+    found = findings(state(), *states, *told)
+    assert [each.cause for each in found] == [NEVER_CALLED, NEVER_CALLED]
+    assert len({each.id for each in found}) == 2
+
+
 def test_a_name_with_odd_letters_is_matched_as_it_is_on_the_wire() -> None:
     told = [deferred(number, server_calls={"my_docs_v2": 1, "github": 1}) for number in range(8)]
     assert causes(state(servers=(server("github"), server("my docs.v2"))), *told) == []
@@ -166,7 +177,7 @@ def test_one_server_under_two_names_is_paid_for_twice() -> None:
     told = [deferred(number, deferral=Deferral.OFF, definitions=both) for number in range(6)]
     found = findings(state(servers=(server("github"), twin)), *told)
     [finding] = [each for each in found if each.cause == DUPLICATE]
-    assert finding.id == "duplicate-server:claude-code:gh"
+    assert finding.id.startswith("duplicate-server:claude-code:gh@engine-")
     assert finding.saving_per_session == 5_000
     assert finding.fix is not None
     assert (finding.fix.kind, finding.fix.servers) == ("server-disable", (twin,))
