@@ -23,9 +23,9 @@ SENT = {
         read schedule_wakeup skill task todowrite webfetch write""",
     "": "read_files search_codebase run_commands fetch_web_content editor ask_question spawn_agent",
     "claude": "Agent Bash Edit ListAgents Read ReportFindings ScheduleWakeup Skill ToolSearch Workflow Write",
-    "gemini": """list_directory read_file read_many_files write_file replace glob grep_search run_shell_command web_fetch
-        google_web_search write_todos ask_user enter_plan_mode exit_plan_mode activate_skill invoke_agent update_topic
-        complete_task get_internal_docs read_mcp_resource list_mcp_resources""",
+    "gemini": """list_directory read_file read_many_files write_file replace glob grep_search run_shell_command
+        web_fetch google_web_search write_todos ask_user enter_plan_mode exit_plan_mode activate_skill invoke_agent
+        update_topic complete_task get_internal_docs read_mcp_resource list_mcp_resources""",
 }
 
 
