@@ -52,6 +52,8 @@ class Transcript:
         self._session = session
         self._sub_agent = sub_agent
         self._announced = set(self.state.announced)
+        # Lines of one reply mostly follow each other: its mark is made once.
+        self._reply_id, self._reply_mark = "", 0
         self._take = {
             "assistant": self._reply,
             "attachment": self._attachment,
@@ -101,15 +103,16 @@ class Transcript:
             take(record)
 
     def _reply(self, record: records.Line) -> None:
-        message = records.message(record.message)
-        if message.model == _SYNTHETIC:
+        message = record.message
+        if message is None or message.model == _SYNTHETIC:
             return
-        content = bytes(message.content) if b'"tool_use"' in bytes(message.content) else b"[]"
-        blocks = records.blocks(content) if content.startswith(b"[") else []
+        content = bytes(message.content)
+        blocks = records.blocks(content) if b'"tool_use"' in content and content.startswith(b"[") else ()
         if not self._count(message, record.uuid or ""):
             return
         part = self.state.part
-        part.used(name_of(message.model))
+        if message.model not in part.models:
+            part.used(name_of(message.model))
         for block in blocks:
             if block.type == "tool_use" and block.name == SEARCH:
                 part.searches += 1
@@ -118,21 +121,25 @@ class Transcript:
 
     def _count(self, message: records.Message, uuid: str) -> bool:
         """Counts the usage of a reply, once; False when all of the reply was counted long ago, or elsewhere."""
-        used = _counts(message.usage)
+        part, latest, used = self.state.part, self.state.open, _counts(message.usage)
         if not (identity := message.id or uuid):
-            self.state.part.counts.add(used)
+            part.counts.add(used)
             return True
-        mark, latest = mark_of(f"reply {identity}"), self.state.open
+        if identity != self._reply_id:
+            self._reply_id, self._reply_mark = identity, mark_of(f"reply {identity}")
+        mark = self._reply_mark
         before = latest.get(mark)
         if before is not None:
             if used.output > before.output:
-                self.state.part.counts.add(before, -1)
-                self.state.part.counts.add(used)
+                part.counts.add(before, -1)
+                part.counts.add(used)
                 latest[mark] = used
             return True
-        if self.seen.look(mark) is not Sight.NEW:
+        sight = self.seen.look(mark)
+        if sight is not Sight.NEW:
+            part.resumed |= sight is Sight.ELSEWHERE
             return False
-        self.state.part.counts.add(used)
+        part.counts.add(used)
         latest[mark] = used
         if len(latest) > _OPEN:
             del latest[next(iter(latest))]

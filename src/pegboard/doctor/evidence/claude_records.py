@@ -16,6 +16,24 @@ KNOWN = frozenset({
 """Types of records that are understood, or known to say nothing of tools."""
 
 
+class Tokens(msgspec.Struct, gc=False):
+    """What a reply says it used."""
+
+    input_tokens: int | float | None = 0
+    output_tokens: int | float | None = 0
+    cache_read_input_tokens: int | float | None = 0
+    cache_creation_input_tokens: int | float | None = 0
+
+
+class Message(msgspec.Struct, gc=False):
+    """A reply, or the part of it that one line has; or what a person wrote."""
+
+    id: str | None = None
+    model: str | None = None
+    usage: Tokens | None = None
+    content: msgspec.Raw = NOTHING
+
+
 class Line(msgspec.Struct, gc=False):
     """Any record."""
 
@@ -28,29 +46,11 @@ class Line(msgspec.Struct, gc=False):
     sidechain: bool | None = msgspec.field(name="isSidechain", default=None)
     agent: str | None = msgspec.field(name="agentId", default=None)
     subtype: str | None = None
-    message: msgspec.Raw = NOTHING
+    message: Message | None = None
     attachment: msgspec.Raw = NOTHING
     shape_hash: str | None = msgspec.field(name="shapeHash", default=None)
     shape: msgspec.Raw = NOTHING
     params: msgspec.Raw = NOTHING
-
-
-class Tokens(msgspec.Struct, gc=False):
-    """What a reply says it used."""
-
-    input_tokens: int | float | None = 0
-    output_tokens: int | float | None = 0
-    cache_read_input_tokens: int | float | None = 0
-    cache_creation_input_tokens: int | float | None = 0
-
-
-class Message(msgspec.Struct, gc=False):
-    """A reply, or the part of it that one line has."""
-
-    id: str | None = None
-    model: str | None = None
-    usage: Tokens | None = None
-    content: msgspec.Raw = NOTHING
 
 
 class Block(msgspec.Struct, gc=False):
@@ -83,7 +83,6 @@ class Params(msgspec.Struct, gc=False):
 
 
 line = msgspec.json.Decoder(Line).decode
-message = msgspec.json.Decoder(Message).decode
 blocks = msgspec.json.Decoder(list[Block]).decode
 attachment = msgspec.json.Decoder(Attachment).decode
 shape = msgspec.json.Decoder(Shape).decode

@@ -99,6 +99,8 @@ class Verdict(msgspec.Struct, frozen=True):
 
 def count_of(value: Any) -> int:
     """A number of tokens that can be one."""
+    if type(value) is int and 0 <= value < _MOST:
+        return value
     if not isinstance(value, int | float) or not value > 0:
         return 0
     return _MOST if value >= _MOST else int(value)
