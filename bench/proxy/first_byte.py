@@ -1,11 +1,14 @@
 """What a proxy adds to the first byte of a reply and to each event of a stream, and what a request costs it.
 
 Two bodies: one with a few tools, which Pegboard passes through, and one with a hundred in a conversation that has
-searched, which it changes. Subjects take turns request by request, each on a connection that is kept.
+searched, which it changes. Subjects take turns request by request, in another order each round and with a pause after
+each: one that goes on working after its reply (LiteLLM does) would else be paid for by whoever comes next. Each has a
+connection that is kept.
 """
 
 from __future__ import annotations
 
+import random
 import statistics
 import sys
 import time
@@ -22,6 +25,7 @@ from bench.proxy.upstream import Spec
 from pegboard.types import Json
 
 WARM, SHORT, LONG = 10, 400, 40
+PAUSE_S = 0.02
 SECONDS = 240.0
 """Of one body's measurements, at most; less is told."""
 SHORT_SPEC, LONG_SPEC = Spec(events=20), Spec(events=200, gap_ms=1.0, stamped=True)
@@ -97,7 +101,7 @@ def _large_body(name: str, turns: list[Any], spec: Spec) -> bytes:
 
 def _measured(what: str, callers: Mapping[str, Caller], bodies: Bodies, failed: dict[str, str]) -> dict[str, Measured]:
     measured = {name: Measured() for name in bodies}
-    ends = time.monotonic() + SECONDS
+    ends, order = time.monotonic() + SECONDS, random.Random(len(bodies))
 
     def rounds(count: int, *, long: bool, counts: bool = True) -> dict[str, float]:
         before = {name: callers[name].subject.cpu_ms() for name in measured}
@@ -105,7 +109,9 @@ def _measured(what: str, callers: Mapping[str, Caller], bodies: Bodies, failed: 
         for number in range(count):
             if time.monotonic() > ends:
                 break
-            for name in [each for each in measured if each not in failed]:
+            names = [each for each in measured if each not in failed]
+            for name in order.sample(names, len(names)):
+                time.sleep(PAUSE_S)
                 try:
                     _once(callers[name], bodies[name][long], measured[name], counts=counts, long=long)
                 except (WrongAnswer, OSError, ValueError) as error:

@@ -87,6 +87,7 @@ def test_streams_at_once_are_counted_and_compared_byte_by_byte(everyone: Subject
 
 def test_a_slow_reader_is_one(everyone: Subjects, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(slow_reader, "SECONDS", 0.3)
+    monkeypatch.setattr(slow_reader, "WARM_S", 0.2)
     monkeypatch.setattr(slow_reader, "AFTER_S", 0.0)
     monkeypatch.setattr(slow_reader, "BULK_MB", 50)
     found = slow_reader.run(everyone, {})
