@@ -47,7 +47,7 @@ def sides_of(change: Change, claims: Claims, sessions: Sequence[Session], *, now
     servers = _servers(change, (*kept, *live, *after))
     began, ended = claims.span(max(start, _known_since(change, sessions)), end)
     return Sides(
-        before=_telling(kept, servers, claims) or _telling(live, servers, claims),
+        before=max(_telling(kept, servers, claims), _telling(live, servers, claims), key=_count),
         after=_telling(after, servers, claims),
         before_days=max(0.0, change.applied_at - began) / DAY,
         after_days=max(0.0, ended - change.applied_at) / DAY,
@@ -60,7 +60,7 @@ def since_of(change: Change, sessions: Iterable[Session], *, now: float) -> tupl
     end = _end(change, now)
     live = samples_of(sessions, change.scope, since=change.applied_at, until=end)
     seen = tuple(each for each in change.since if each.last_at < end)
-    if sum(each.sessions for each in live) >= sum(each.sessions for each in seen):
+    if _count(live) >= _count(seen):
         return live
     latest = max(each.last_at for each in seen)
     return (*seen, *(each for each in live if each.first_at > latest))
@@ -100,8 +100,12 @@ def _end(change: Change, now: float) -> float:
     return min(now, change.applied_at + AFTER_DAYS * DAY, now if change.undone_at is None else change.undone_at)
 
 
+def _count(samples: Iterable[Sample]) -> int:
+    return sum(each.sessions for each in samples)
+
+
 def _kept(change: Change) -> tuple[Sample, ...]:
-    """What was written down when the change was made."""
+    """What was written down when the change was made: less than there was, should somebody have looked at less."""
     return change.baseline.samples if change.baseline else ()
 
 
@@ -139,7 +143,7 @@ def _figures(
 
 
 def _known_since(change: Change, sessions: Iterable[Session]) -> float:
-    """When the oldest session began that is known of the agent."""
-    if change.baseline is not None and change.baseline.known_since:
-        return change.baseline.known_since
-    return min((each.began_at for each in sessions if each.agent == change.scope.agent), default=0.0)
+    """When the oldest session began that is known of the agent, to the baseline or to the transcripts."""
+    kept = change.baseline.known_since if change.baseline is not None else 0.0
+    began = [kept, *(each.began_at for each in sessions if each.agent == change.scope.agent)]
+    return min((each for each in began if each > 0), default=0.0)

@@ -134,6 +134,11 @@ def test_the_baseline_outlives_the_transcripts_it_was_made_from():
     assert swept.saved == 11_000
 
 
+def test_a_baseline_of_fewer_sessions_than_there_were_gives_way_to_the_transcripts():
+    found = outcome(change(known=BEFORE[-3:]), [*BEFORE, *sessions(28, 0, 14, DEFERRED)])
+    assert (found.before.sessions, found.confidence) == (28, "high")
+
+
 def test_a_change_without_a_baseline_is_compared_with_the_transcripts():
     found = outcome(change(), [*BEFORE, *sessions(28, 0, 14, DEFERRED)])
     assert (found.state, found.saved, found.confidence) == (State.MEASURED, 11_000, "high")
