@@ -21,6 +21,8 @@ class Editor:
     def __init__(self, reader: IO[str], writer: IO[str]) -> None:
         self._reader, self._writer = reader, writer
         self._asked = 0
+        self.said = ""
+        """What the agent said, put together."""
 
     def ask(self, method: str, params: Json) -> Json:
         """The result; what the agent says or asks meanwhile is printed and granted."""
@@ -39,6 +41,9 @@ class Editor:
     def _heed(self, message: Json) -> None:
         if "id" not in message:
             print(json.dumps(message["params"], ensure_ascii=False), flush=True)
+            update = message["params"].get("update", {})
+            if update.get("sessionUpdate") == "agent_message_chunk":
+                self.said += update["content"].get("text", "")
         elif message["method"] == "session/request_permission":
             allowed = [each for each in message["params"]["options"] if each["kind"].startswith("allow")]
             chosen = {"outcome": {"outcome": "selected", "optionId": allowed[0]["optionId"]}}
@@ -60,7 +65,7 @@ def main(session: str, words: str, command: list[str]) -> None:
         editor.ask("initialize", HELLO)
         editor.ask("session/load", {"sessionId": session, "cwd": str(Path.cwd()), "mcpServers": []})
         ended = editor.ask("session/prompt", {"sessionId": session, "prompt": [{"type": "text", "text": words}]})
-        print(json.dumps(ended), flush=True)
+        print(json.dumps(ended), editor.said, flush=True)
         agent.terminate()
 
 

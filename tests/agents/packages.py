@@ -34,7 +34,7 @@ PACKAGES: Mapping[str, Package] = {
 
 def program(agent: str) -> Path:
     """The agent's program; it is fetched unless it is there already."""
-    package = PACKAGES[agent]
+    package = PACKAGES[agent.partition(" ")[0]]
     machine = _MACHINES.get(platform.machine().lower(), "")
     if platform.system() != "Linux" or not machine:
         raise CannotInstall(f"{agent} is tried on Linux only, and not on {platform.system()} {platform.machine()}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any
 
@@ -23,6 +22,9 @@ SECOND: Json = {"invoice": "INV-7732", "note": "the other one"}
 NOTE = "note.txt"
 SECRET = "the-owl-sleeps-at-noon"
 """What stands in the file that the agent's own tool is to read."""
+COPY = "copy.txt"
+"""What the agent's own shell makes of it."""
+COPIED = "copied-and-signed"
 FAREWELL = "Both is done, goodbye."
 ANOTHER = "Now the other invoice, please."
 """What the person says once the first is done."""
@@ -32,30 +34,30 @@ MOST_TURNS = 24
 
 
 class Clerk(ScriptedModel):
-    """Finds a deferred tool, has it called, has a file read with a tool of the agent's own, and says goodbye.
+    """Finds a deferred tool, has it called, uses the agent's own tools, more than one at once, and says goodbye.
 
     Asked once more it calls the tool again, without a search when it sees the tool still.
     """
 
-    def __init__(self, tool: str, core: tuple[str, Json]) -> None:
+    def __init__(self, tool: str, own: tuple[tuple[str, Json], ...]) -> None:
         super().__init__()
         self._tool = tool
-        self._core = core
+        self._own = own
 
     def answer(self, shown: Shown) -> Move:
         """What comes next, by what the history has."""
         self.shown.append(shown)
         said = _texts(shown)
-        if self._core[0] not in shown.names:
+        if self._own[0][0] not in shown.names:
             return Move(text=TITLE)
         if len(self.shown) > MOST_TURNS:
             return Move(text="This goes on for too long.")
         if ANOTHER in said:
             is_done = receipt(TOOL, SECOND) in said
             return Move(text=FAREWELL_AGAIN) if is_done else self._call(shown, said, SECOND)
-        if SECRET in said:
+        if SECRET in said and COPIED in said:
             return Move(text=FAREWELL)
-        return Move(calls=(self._core,)) if receipt(TOOL, FIRST) in said else self._call(shown, said, FIRST)
+        return Move(calls=self._own) if receipt(TOOL, FIRST) in said else self._call(shown, said, FIRST)
 
     def _call(self, shown: Shown, said: str, arguments: Json) -> Move:
         names = shown.names
@@ -82,14 +84,3 @@ def _strings(value: Any) -> list[str]:
         return [value]
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return [text for each in inner for text in _strings(each)]
-
-
-def reply_blocks(reply: Json) -> list[Json]:
-    """The blocks of a reply on the Messages API."""
-    content = reply.get("content")
-    return [each for each in content if isinstance(each, dict)] if isinstance(content, list) else []
-
-
-def as_text(value: Any) -> str:
-    """For a search by eye or `in`."""
-    return json.dumps(value, ensure_ascii=False)

@@ -1,8 +1,6 @@
 """All of one try in a world without a network: the model's API, the proxy, an agent with two MCP servers.
 
-    python -m tests.agents.stage '{"agent": "opencode", …}'
-
-Writes what it saw to `report.json` in the folder it is given.
+Started as `python -m tests.agents.stage PLAN`. Writes what it saw to `report.json` in the folder that the plan names.
 """
 
 from __future__ import annotations
@@ -20,9 +18,9 @@ from typing import Any
 import msgspec
 
 from pegboard.testing import FakeLLM
-from pegboard.testing.llm.exchange import Answer, Seen
+from pegboard.testing.llm.exchange import Answer
 from tests.agents.namespace import is_cut_off, raise_loopback
-from tests.agents.play import ANOTHER, NOTE, SECRET, Clerk
+from tests.agents.play import ANOTHER, COPY, NOTE, SECRET, Clerk
 from tests.agents.settings import AGENTS, Agent, Line, Place
 from tests.agents.tee import Spoken, Tee
 from tests.served_llm import served
@@ -41,10 +39,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     program: str
     folder: str
     executor: str
-    """Empty: without the proxy."""
     wire: str = "messages"
-    goes_on: bool = True
-    """Whether a second thing is asked for, of a proxy that was ended and begun again meanwhile."""
 
 
 class Ran(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,8 +59,8 @@ class Reached(msgspec.Struct, frozen=True, kw_only=True):
     shown: list[str]
     """The tools that the model saw."""
     refused: str
-    headers: dict[str, str]
-    reply: dict[str, Any]
+    reply: str
+    """The body of the reply, as it went."""
 
 
 class Heard(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,39 +86,37 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """What the MCP servers were asked to do."""
     tallies: list[dict[str, Any]]
     """What the proxy counted, once per start of it."""
+    before: str
+    """Its settings before it was pointed at the proxy."""
     pointed: str
-    """What `pegboard proxy install` said."""
+    """The same while it was."""
+    after: str
+    """And in the end, when that was taken back."""
+    copy: str
+    """What its shell wrote."""
 
 
 class Api(FakeLLM):
-    """The model's API, which keeps the bytes that it was sent."""
+    """The model's API, which keeps the bytes that it was sent and those that it answered."""
 
     def __init__(self, clerk: Clerk) -> None:
         super().__init__(clerk)
-        self.kept: list[tuple[bytes, Seen, tuple[str, ...]]] = []
+        self.reached: list[Reached] = []
 
     def respond(self, path: str, headers: Mapping[str, str], raw: bytes) -> Answer:
         """As always."""
         seen, shown = len(self.requests), len(self.model.shown)
         answer = super().respond(path, headers, raw)
         names = self.model.shown[-1].names if len(self.model.shown) > shown else ()
-        if len(self.requests) > seen:
-            self.kept.append((raw, self.requests[-1], names))
+        reached = Reached(
+            path=path,
+            raw=raw.decode(),
+            shown=list(names),
+            refused=self.requests[-1].refused if len(self.requests) > seen else "not understood",
+            reply=b"".join(answer.pieces).decode(),
+        )
+        self.reached.append(reached)
         return answer
-
-    def reached(self) -> list[Reached]:
-        """All that came."""
-        return [
-            Reached(
-                path=seen.path,
-                raw=raw.decode(),
-                shown=list(names),
-                refused=seen.refused,
-                headers=dict(seen.headers),
-                reply=seen.reply,
-            )
-            for raw, seen, names in self.kept
-        ]
 
 
 class Stage:
@@ -135,6 +128,7 @@ class Stage:
         folder = Path(plan.folder)
         self.place = Place(home=folder / "home", project=folder / "project", log=folder / "calls.jsonl")
         self.config = folder / "pegboard.toml"
+        self.variables: dict[str, str] = {}
         self.tallies: list[dict[str, Any]] = []
         self.runs: list[Ran] = []
 
@@ -146,15 +140,22 @@ class Stage:
         self.place.log.touch()
         self.agent.write(self.place, base, self.plan.wire)
 
-    def configure(self, base: str) -> str:
-        """Settles the proxy, and points the agent at it; says what that said."""
+    def configure(self, base: str) -> None:
+        """Settles the proxy, and points the agent at it."""
         folder = self.config.parent
         lines = ["[proxy]", f'executor = "{self.plan.executor}"', f'listen = "127.0.0.1:{HEARD_PORT}"']
         lines += ["[store]", f'state_dir = "{folder / "state"}"', f'cache_dir = "{folder / "cache"}"']
-        if not self.agent.install:
-            lines += ["[proxy.upstreams]", f'nobody = "{base}"']
+        if not self.agent.settings:
+            lines += ["[proxy.upstreams]", f'anthropic = "{base}"']
         self.config.write_text("\n".join(lines) + "\n")
-        return self.pegboard("proxy", "install", self.agent.install, "--yes") if self.agent.install else ""
+        if self.agent.settings:
+            self.pegboard("proxy", "install", self.agent.install, "--yes")
+        else:
+            self.variables = json.loads(self.pegboard("proxy", "install", self.agent.install, "--json"))["variables"]
+
+    def settings(self) -> str:
+        """The agent's settings as they are now, if they are what points it."""
+        return (self.place.home / self.agent.settings).read_text() if self.agent.settings else ""
 
     def pegboard(self, *words: str) -> str:
         """Runs one of our own commands to its end."""
@@ -165,15 +166,12 @@ class Stage:
         )  # fmt: skip
         if ran.returncode:
             raise SystemExit(f"pegboard {' '.join(words)}: {ran.stdout}\n{ran.stderr}")
-        return ran.stdout + ran.stderr
+        return ran.stdout
 
     def environment(self) -> dict[str, str]:
         """Nothing of the machine's but where programs are."""
-        pointed = {}
-        if not self.agent.install:
-            pointed = {"ANTHROPIC_BASE_URL": f"http://127.0.0.1:{HEARD_PORT}{'/nobody' * bool(self.plan.executor)}"}
         kept = {"PATH": os.environ["PATH"], "HOME": str(self.place.home), "LANG": "C.UTF-8", "TERM": "dumb"}
-        return {**kept, **self.agent.env, **pointed}
+        return {**kept, **self.agent.env, **self.variables}
 
     @contextlib.contextmanager
     def proxy(self) -> Iterator[None]:
@@ -204,27 +202,31 @@ class Stage:
         self.runs.append(Ran(code=code, out=out.read_text(errors="replace"), err=err.read_text(errors="replace")))
 
     def play(self) -> Report:
-        """The whole try."""
-        api, tee, pointed = Api(Clerk(self.agent.tool, self.agent.core)), Tee(), ""
+        """The whole try: two things are asked for, and between them the proxy is ended and begun again."""
+        api, tee = Api(Clerk(self.agent.tool, self.agent.own(self.place))), Tee()
         with served(api) as base:
             self.prepare(base)
-            target = PROXY_PORT if self.plan.executor else int(base.rpartition(":")[2])
-            if self.plan.executor:
-                pointed = self.configure(base)
-            with tee.listening(HEARD_PORT, target):
-                with self.proxy() if self.plan.executor else contextlib.nullcontext():
-                    self.say(FIRST_WORDS)
-                if self.plan.goes_on:
-                    with self.proxy() if self.plan.executor else contextlib.nullcontext():
-                        self.say(ANOTHER)
+            before = self.settings()
+            self.configure(base)
+            pointed = self.settings()
+            with tee.listening(HEARD_PORT, PROXY_PORT):
+                for words in (FIRST_WORDS, ANOTHER):
+                    with self.proxy():
+                        self.say(words)
+        if self.agent.settings:
+            self.pegboard("proxy", "uninstall", self.agent.install)
+        copy = self.place.project / COPY
         return Report(
             cut_off=is_cut_off(),
             runs=self.runs,
-            reached=api.reached(),
+            reached=api.reached,
             heard=[_heard(each) for each in tee.spoken],
             called=[json.loads(line) for line in self.place.log.read_text().splitlines()],
             tallies=self.tallies,
+            before=before,
             pointed=pointed,
+            after=self.settings(),
+            copy=copy.read_text() if copy.exists() else "",
         )
 
 

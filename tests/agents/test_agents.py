@@ -1,0 +1,162 @@
+"""Agents as they come from npm, behind the real proxy, without a network: what they can do, and what each side sees.
+
+One test is one life of an agent: it is pointed at the proxy, does what it is asked for, and is asked for more after the
+proxy was begun anew. The model behind is scripted; everything else is what a person would have.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from pegboard.proxy.profiles import is_core, profile_of
+from tests.agents.namespace import refusal, run_alone
+from tests.agents.packages import program
+from tests.agents.play import COPIED, FAREWELL, FAREWELL_AGAIN, FIRST, SECOND, TOOL
+from tests.agents.settings import AGENTS, SERVERS, Agent
+from tests.agents.stage import Heard, Plan, Reached, Report
+from tests.conformance.suite import ROOT, CannotInstall
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
+
+SECONDS = 500
+CASES = [
+    *((agent, how, "messages") for agent in AGENTS if agent != "claude" for how in ("native", "bridge")),
+    *((agent, "bridge", wire) for agent in ("opencode", "kilo", "cline") for wire in ("completions", "responses")),
+]
+OURS = re.compile(r"server_tool_use|tool_search_tool|tool_reference|search_tools|call_tool")
+"""What stands in the search blocks of either executor, and nowhere else."""
+MOST_SHOWN = 25
+SEARCHED = {"native": "tool_search_tool_result", "bridge": "search_tools"}
+
+
+def lived(agent: str, executor: str, wire: str, folder: Path) -> Report:
+    """One life; skips where there can be none."""
+    if reason := refusal():
+        pytest.skip(reason)
+    try:
+        found = program(agent)
+    except CannotInstall as error:
+        pytest.skip(f"{agent} cannot be installed here: {error}")
+    plan = Plan(agent=agent, program=str(found), folder=str(folder), executor=executor, wire=wire)
+    line = [sys.executable, "-m", "tests.agents.stage", msgspec.json.encode(plan).decode()]
+    env = {"PATH": f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin", "OPENBLAS_NUM_THREADS": "1"}
+    ran = run_alone(line, env=env, folder=ROOT, seconds=SECONDS)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    return msgspec.json.decode((folder / "report.json").read_bytes(), type=Report)
+
+
+def tools_of(raw: str) -> dict[str, Any]:
+    """The definitions in a request, by name."""
+    listed = json.loads(raw).get("tools") or []
+    return {each.get("name") or each.get("function", {}).get("name") or each["type"]: each for each in listed}
+
+
+def of_servers(names: Any) -> list[str]:
+    """Those of the MCP servers."""
+    return [name for name in names if re.match(rf"(mcp__)?({'|'.join(SERVERS)})_", name)]
+
+
+def at_work(said: list[Any], field: str) -> list[Any]:
+    """The requests that bring tools: agents also ask for titles and the like."""
+    return [each for each in said if tools_of(getattr(each, field))]
+
+
+def agent_did_its_work(report: Report) -> None:
+    """In both runs, with the deferred tool, and with its own ones."""
+    assert report.cut_off
+    assert [run.code for run in report.runs] == [0, 0], report.runs
+    assert FAREWELL in report.runs[0].out
+    assert FAREWELL_AGAIN in report.runs[1].out
+    wanted = [{"server": "books", "name": TOOL, "arguments": arguments} for arguments in (FIRST, SECOND)]
+    assert report.called == wanted
+    assert report.copy == COPIED
+
+
+def nothing_was_refused_or_cut(report: Report) -> None:
+    """By the API, or on the way back."""
+    assert [each.refused for each in report.reached if each.refused] == []
+    assert [(each.path, each.status) for each in report.heard if each.status != 200 or not each.is_whole] == []
+    assert [tally["failures"] for tally in report.tallies] == [{}, {}]
+
+
+def tools_were_deferred(reached: list[Reached], heard: list[Heard], executor: str) -> None:
+    """The agent sends them all, always; the model sees few, and the same bytes of them each time."""
+    for request in heard:
+        assert len(of_servers(tools_of(request.body))) == 48
+    for each in reached:
+        shown = [name for name, tool in tools_of(each.raw).items() if not tool.get("defer_loading")]
+        assert of_servers(shown) == []
+        assert len(shown) <= MOST_SHOWN
+        if executor == "bridge":
+            assert {"search_tools", "call_tool"} <= set(shown)
+    assert of_servers(reached[0].shown) == []
+    sent = {json.dumps(json.loads(each.raw)["tools"]) for each in reached}
+    assert len(sent) == len({json.dumps(json.loads(each.body)["tools"]) for each in heard})
+
+
+def own_tools_stayed(reached: list[Reached], heard: list[Heard], agent: Agent) -> None:
+    """What the agent calls its own is as the profile has it; what it can do without is still to be found."""
+    profile = profile_of(heard[0].headers["user-agent"])
+    own = set(tools_of(heard[0].body)) - set(of_servers(tools_of(heard[0].body)))
+    typed = {name for name, tool in tools_of(heard[0].body).items() if tool.get("type", "custom").startswith("web_")}
+    assert {name for name in own - typed if not is_core(name, profile) and not re.fullmatch(agent.spare, name)} == set()
+    kept = {name for name in own if not re.fullmatch(agent.spare, name)}
+    assert kept <= set(reached[0].shown) | typed
+
+
+def searches_stayed_hidden(report: Report, executor: str) -> None:
+    """The model did search; the agent neither got nor sent a word of it."""
+    assert any(SEARCHED[executor] in each.reply for each in report.reached)
+    for each in report.heard:
+        assert OURS.search(each.reply) is None
+        body = json.loads(each.body)
+        assert OURS.search(json.dumps([body.get("messages"), body.get("input")])) is None
+    assert not any(OURS.search(run.out) for run in report.runs)
+
+
+def pointing_was_taken_back(report: Report) -> None:
+    """The agent went nowhere but to the proxy; then its address is what it was."""
+    address = re.search(r"http://127\.0\.0\.1:\d+/v1", report.before)
+    assert address is not None
+    assert address[0] not in report.pointed
+    assert "http://127.0.0.1:8722/" in report.pointed
+    assert address[0] in report.after
+    assert "8722" not in report.after
+
+
+@pytest.mark.parametrize(("agent", "executor", "wire"), CASES)
+def test_an_agents_tools_are_deferred_found_and_run_by_it_and_it_notices_nothing(
+    agent: str, executor: str, wire: str, tmp_path: Path
+) -> None:
+    report = lived(agent, executor, wire, tmp_path)
+    agent_did_its_work(report)
+    nothing_was_refused_or_cut(report)
+    reached, heard = at_work(report.reached, "raw"), at_work(report.heard, "body")
+    assert len(heard) >= 5
+    tools_were_deferred(reached, heard, executor)
+    own_tools_stayed(reached, heard, AGENTS[agent])
+    searches_stayed_hidden(report, executor)
+    assert [tally["deferred"].get(executor, 0) > 0 for tally in report.tallies] == [True, True]
+    if AGENTS[agent].settings:
+        pointing_was_taken_back(report)
+
+
+@pytest.mark.parametrize("executor", ["auto", "native", "bridge"])
+def test_claude_code_keeps_its_own_deferral_and_not_a_byte_is_changed(executor: str, tmp_path: Path) -> None:
+    report = lived("claude", executor, "messages", tmp_path)
+    agent_did_its_work(report)
+    nothing_was_refused_or_cut(report)
+    assert sorted(each.body for each in report.heard) == sorted(each.raw for each in report.reached)
+    assert sorted(each.reply for each in report.heard) == sorted(each.reply for each in report.reached)
+    assert of_servers(report.reached[0].shown) == []
+    assert any('"name": "ToolSearch"' in each.reply or '"name":"ToolSearch"' in each.reply for each in report.heard)
+    assert any("tool_reference" in each.body for each in report.heard)
+    assert [tally["deferred"] for tally in report.tallies] == [{}, {}]
+    assert all("the client defers by itself" in tally["passed"] for tally in report.tallies)
