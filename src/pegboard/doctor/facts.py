@@ -12,6 +12,9 @@ from typing import Literal
 import msgspec
 
 Agent = Literal["claude-code", "codex", "opencode", "kilo", "cline", "gemini", "zed", "cursor", "vscode"]
+FixKind = Literal[
+    "defer-enable", "defer-alwaysload", "defer-threshold", "server-disable", "gateway-install", "proxy-install"
+]
 
 
 class Deferral(StrEnum):
@@ -186,9 +189,7 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
 class Fix(msgspec.Struct, frozen=True, kw_only=True):
     """What would mend a finding."""
 
-    kind: Literal[
-        "defer-enable", "defer-alwaysload", "defer-threshold", "server-disable", "gateway-install", "proxy-install"
-    ]
+    kind: FixKind
     agent: Agent
     settings: tuple[Setting, ...] = ()
     """Values to change or remove."""
