@@ -71,3 +71,33 @@ def mark_of(item: Any, named: Mapping[str, str]) -> str:
     if is_reference(item):
         return named.get(str(item.get("id")), f"{NAMED}{item.get('id')}")
     return mark(known(item))
+
+
+def said_by(item: Any) -> str:
+    """What a message of the model's says, where that is text and nothing else: such a message can be taken apart."""
+    if not isinstance(item, dict) or item.get("role") != "assistant":
+        return ""
+    content = item.get("content")
+    if isinstance(content, list) and all(map(_is_plain, content)):
+        return "".join(part["text"] for part in content)
+    return content if isinstance(content, str) else ""
+
+
+def halves(item: Json, length: int) -> tuple[Json, Json]:
+    """Such a message as two, the first with so much of the text. Neither is what the API knows by the id."""
+    kept = {key: value for key, value in item.items() if key != "id"}
+    content = item["content"]
+    if isinstance(content, str):
+        return {**kept, "content": content[:length]}, {**kept, "content": content[length:]}
+    first: list[Json] = []
+    second: list[Json] = []
+    for part in content:
+        for half, text in ((first, part["text"][:length]), (second, part["text"][length:])):
+            if text:
+                half.append({**part, "text": text})
+        length = max(length - len(part["text"]), 0)
+    return {**kept, "content": first}, {**kept, "content": second}
+
+
+def _is_plain(part: Any) -> bool:
+    return isinstance(part, dict) and isinstance(part.get("text"), str) and not part.get("annotations")

@@ -13,14 +13,16 @@ import msgspec
 
 from pegboard.proxy.function_calls import rebridged
 from pegboard.proxy.memory import Insert, Remembered, is_thought
-from pegboard.proxy.response_items import brief, is_models, mark_of
+from pegboard.proxy.response_items import brief, halves, is_models, mark_of, said_by
 from pegboard.proxy.toolset import Offer
 from pegboard.proxy.turn import Ask
-from pegboard.proxy.weave import Place, Row, places, woven
+from pegboard.proxy.weave import Place, Row, cut, places, woven
 from pegboard.types import Json
 
 Fields = Mapping[str, msgspec.Raw]
 Rounds = list[tuple[list[Json], list[Json]]]
+_Said = tuple[Any, Any]
+"""An item, read, and as it is to be sent."""
 
 
 class ResponsesRequest:
@@ -69,19 +71,35 @@ class ResponsesRequest:
         memory = self._memory
         if not memory.inserts and not memory.bridged:
             return list(raw)
-        items = [brief(each) for each in raw]
-        runs = [list(run) for _, run in groupby(range(len(items)), key=lambda number: is_models(items[number]))]
-        rows = [
-            Row([], is_models(items[run[0]]), [mark_of(items[number], memory.items) for number in run]) for run in runs
-        ]
+        read: list[_Said] = [(brief(each), each) for each in raw]
+        runs = [list(run) for _, run in groupby(read, key=lambda said: is_models(said[0]))]
+        rows = [Row([], is_models(run[0][0]), self._marks(run)) for run in runs]
+        self._part(runs, rows)
         at = places(rows, memory.inserts)
         out: list[Any] = []
         for number, (row, run) in enumerate(zip(rows, runs, strict=True)):
-            said = [self._unbridged(items[each], raw[each]) if row.is_reply else raw[each] for each in run]
+            said = [self._unbridged(*each) if row.is_reply else each[1] for each in run]
             out += _put_back(said, number, row, at)
         return out
 
-    def _unbridged(self, item: Json, raw: msgspec.Raw) -> Any:
+    def _marks(self, run: list[_Said]) -> list[str]:
+        return [mark_of(item, self._memory.items) for item, _ in run]
+
+    def _part(self, runs: list[list[_Said]], rows: list[Row]) -> None:
+        """Takes messages apart that a client has put together (Cline does), where something stood between them."""
+        wanted = [each for each in self._memory.inserts if each.length and each.row < len(rows)]
+        whole = {each.row: rows[each.row].given for each in wanted if rows[each.row].is_reply}
+        for insert in wanted:
+            if insert.row not in whole or insert.spoken[0] in whole[insert.row]:
+                continue
+            run = runs[insert.row]
+            for at, (item, _) in enumerate(run):
+                if length := cut(said_by(item), insert):
+                    run[at : at + 1] = [(half, half) for half in halves(item, length)]
+                    rows[insert.row].given = self._marks(run)
+                    break
+
+    def _unbridged(self, item: Any, raw: Any) -> Any:
         """A call that was made with `call_tool`, as the model made it; all else as it came."""
         first = self._memory.bridged_as(item.get("call_id"), item.get("name"))
         if first is None or item.get("type") != "function_call":

@@ -211,13 +211,19 @@ def _part(blocks: list[Json], insert: Insert) -> None:
         text: Any = block.get("text") if block.get("type") == "text" else None
         if not isinstance(text, str):
             continue
-        kept = {key: value for key, value in block.items() if key != "cache_control"}
-        # A client that puts texts together may strip them, too: then the first is a little shorter than it was.
-        for length in range(min(insert.length, len(text) - 1), max(insert.length - MOST_STRIPPED, 1) - 1, -1):
-            head = {**kept, "text": text[:length]}
-            if mark(head) == insert.spoken[0]:
-                blocks[at : at + 1] = [head, {**block, "text": text[length:]}]
-                return
+        if length := cut(text, insert):
+            kept = {key: value for key, value in block.items() if key != "cache_control"}
+            blocks[at : at + 1] = [{**kept, "text": text[:length]}, {**block, "text": text[length:]}]
+            return
+
+
+def cut(text: str, insert: Insert) -> int:
+    """How much of a text stood before this; 0 when it is another text, or all of it did."""
+    # A client that puts texts together may strip them, too: then the first is a little shorter than it was.
+    for length in range(min(insert.length, len(text) - 1), max(insert.length - MOST_STRIPPED, 1) - 1, -1):
+        if mark({"text": text[:length]}) == insert.spoken[0]:
+            return length
+    return 0
 
 
 class Woven(msgspec.Struct):

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pegboard.proxy.events import encoded
-from pegboard.proxy.memory import Remembered
+from pegboard.proxy.memory import Remembered, text_of
 from pegboard.proxy.seam import ReplyCut
 from pegboard.testing import FakeLLM, Move
 from tests.agent_tools import CORE
@@ -284,6 +284,55 @@ def test_the_same_words_twice_are_told_apart_by_what_they_answer() -> None:
     assert [each.get("name") or each.get("output") or each["role"] for each in body["input"]] == [
         "user", "search_tools", "found for a", "assistant", "user", "search_tools", "found for b", "assistant", "user",
     ]  # fmt: skip
+
+
+def put_together(output: list[Any], content: Any) -> list[Any]:
+    """What Cline makes of a reply: one message without an id, then the calls."""
+    calls = [{key: each[key] for key in each if key != "id"} for each in output if each["type"] == "function_call"]
+    return [{"role": "assistant", "content": content("".join(texts(output)))}, *calls]
+
+
+def texts(items: list[Any]) -> list[str]:
+    return [part["text"] for each in items if each.get("type") == "message" for part in each["content"]]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param(lambda text: text, id="a text"),
+        pytest.param(lambda text: [{"type": "output_text", "text": text}], id="a part"),
+        pytest.param(
+            lambda text: [{"type": "output_text", "text": each} for each in (text[:2], text[2:8], text[8:])], id="parts"
+        ),
+    ],
+)
+def test_a_client_that_puts_texts_together_has_the_searches_between_them_put_back(content) -> None:
+    memory = remembered()
+    moves = [searches("a", text="One."), searches("b", text="Two."), bridged(FORECAST, {}, text="Three.")]
+    done = driven(begun("responses", memory, asked([user("hi")])), by(FakeLLM(moves), "responses"))
+    history = [user("hi"), *put_together(response(done)["output"], content), *ran(done)]
+    body = json.loads(begun("responses", memory, asked(history)).body)
+    assert [each.get("name") or each.get("output") or text_of(each) for each in body["input"]] == [
+        "hi", "One.", "search_tools", "found for a", "Two.", "search_tools", "found for b", "Three.", "call_tool",
+        "ran",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param([{"type": "output_text", "text": "One.Two.", "annotations": [{"index": 6}]}], id="annotated"),
+        pytest.param([{"type": "refusal", "refusal": "One.Two."}], id="a refusal"),
+        pytest.param("Other.", id="other words"),
+        pytest.param(None, id="nothing"),
+    ],
+)
+def test_a_message_that_cannot_be_taken_apart_goes_as_it_came(content) -> None:
+    memory = remembered()
+    moves = [searches("a", text="One."), Move(text="Two.")]
+    driven(begun("responses", memory, asked([user("hi")])), by(FakeLLM(moves), "responses"))
+    history = [user("hi"), {"role": "assistant", "content": content}, user("more")]
+    assert json.loads(begun("responses", memory, asked(history)).body)["input"] == history
 
 
 # ── what the stand-in does not say ───────────────────────────────────────────────────────────────────────────────────
