@@ -14,6 +14,8 @@ from typing import Any
 
 import httpcore2
 
+from pegboard.wire.admission import is_address
+
 PIECE = 64 * 1024
 """Read at once, and written together at most."""
 MOST_HELD = 128 * 1024
@@ -115,7 +117,8 @@ class Sockets(httpcore2.AsyncNetworkBackend):
                     host,
                     port,
                     local_addr=local,
-                    happy_eyeballs_delay=_EYEBALLS_SECONDS,
+                    # One address needs no race, in which asyncio would lose sight of a socket when it is cancelled.
+                    happy_eyeballs_delay=None if is_address(host) else _EYEBALLS_SECONDS,
                 )
         except TimeoutError as error:
             raise httpcore2.ConnectTimeout(str(error)) from error

@@ -47,7 +47,7 @@ class Admission(msgspec.Struct, frozen=True, kw_only=True):
         return self._identify(lines.get("authorization", []))
 
     def _is_known(self, host: str | None) -> bool:
-        return host is not None and (host in self.names or (self.any_address and _is_address(host)))
+        return host is not None and (host in self.names or (self.any_address and is_address(host)))
 
     def _identify(self, credentials: list[str]) -> str | Turned:
         if not self.tokens:
@@ -75,7 +75,8 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def _is_address(host: str) -> bool:
+def is_address(host: str) -> bool:
+    """Whether it is an address and no name."""
     try:
         ip_address(host)
     except ValueError:

@@ -26,7 +26,7 @@ from pegboard.doctor.facts import (
 from tests.homes import versions
 from tests.unit.doctor.checks.made import DAY, NOW
 
-FOLDERS = ["", "/work/a", "/work/a/inner", "/work/b"]
+FOLDERS = ["", "/code/a", "/code/a/inner", "/code/b"]
 SERVERS = ["github", "docs", "my docs", "pegboard"]
 MODELS = ["claude-sonnet-5", "claude-3-5-sonnet-20241022", "claude-sonnet-4@20250514", "gpt-5.5", "house-70b"]
 VALUES = {
@@ -95,7 +95,7 @@ def servers(draw: st.DrawFn, agent: Agent) -> ServerEntry:
     return ServerEntry(
         agent=agent,
         name=name,
-        file=draw(st.sampled_from([Path("/home/ada/.claude.json"), Path("/work/a/.mcp.json")])),
+        file=draw(st.sampled_from([Path("/home/ada/.claude.json"), Path("/code/a/.mcp.json")])),
         scope=draw(st.sampled_from(["user", "user", "project", "local", "managed", "plugin"])),
         key=("mcpServers", name),
         always_load=draw(st.sampled_from([None, None, True, False])),
