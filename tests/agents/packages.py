@@ -26,9 +26,9 @@ class Package(NamedTuple):
 
 PACKAGES: Mapping[str, Package] = {
     "opencode": Package("opencode-ai", "1.18.33", "opencode-linux-{machine}*/bin/opencode"),
-    "kilo": Package("@kilocode/cli", "7.7.7", "@kilocode/cli-linux-{machine}*/bin/kilo"),
+    "kilo": Package("@kilocode/cli", "7.8.1", "@kilocode/cli-linux-{machine}*/bin/kilo"),
     "cline": Package("cline", "3.0.65", "@cline/cli-linux-{machine}/bin/cline"),
-    "claude": Package("@anthropic-ai/claude-code", "2.1.325", "@anthropic-ai/claude-code-linux-{machine}/claude"),
+    "claude": Package("@anthropic-ai/claude-code", "2.1.327", "@anthropic-ai/claude-code-linux-{machine}/claude"),
 }
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from pegboard.testing import Move, ScriptedModel, Shown
 from pegboard.types import Json
-from tests.agents.books import receipt
+from tests.agents.books import NOUNS, VERBS, receipt
 
 TOOL = "refund_invoice"
 QUERY = "refund an invoice"
@@ -33,45 +33,76 @@ TITLE = "Refund of an invoice"
 MOST_TURNS = 24
 
 
-class Clerk(ScriptedModel):
-    """Finds a deferred tool, has it called, uses the agent's own tools, more than one at once, and says goodbye.
+class Step(NamedTuple):
+    """Calls that are made at once, and what shows that all of them were run."""
 
-    Asked once more it calls the tool again, without a search when it sees the tool still.
+    calls: tuple[tuple[str, Json], ...]
+    signs: tuple[str, ...]
+    queries: Mapping[str, str] = {}
+    """What to search for, for each tool that may have to be found."""
+
+
+def every(tools: Mapping[str, str]) -> Step:
+    """Each tool of each server once; `tools` has their names as the agent has them, and of which server each is."""
+    calls, signs, queries = [], [], {}
+    for name, server in tools.items():
+        verb, noun = next((verb, noun) for verb in VERBS for noun in NOUNS if name.endswith(f"{verb}_{noun}"))
+        arguments: Json = {noun: f"{server}-{verb}-1001"}
+        calls.append((name, arguments))
+        signs.append(receipt(f"{verb}_{noun}", arguments))
+        queries[name] = f"{server} {verb} {noun}"
+    return Step(tuple(calls), tuple(signs), queries)
+
+
+class Clerk(ScriptedModel):
+    """Takes one step after the other, finds what it does not see, and says goodbye.
+
+    Asked once more it calls the first tool again, without a search when that was found before.
     """
 
-    def __init__(self, tool: str, own: tuple[tuple[str, Json], ...]) -> None:
+    def __init__(self, tool: str, steps: Sequence[Step], at_work: str) -> None:
+        """`at_work` is a tool that is there whenever there is work to be done."""
         super().__init__()
-        self._tool = tool
-        self._own = own
+        found = {tool: QUERY}
+        self._first = [Step(((tool, FIRST),), (receipt(TOOL, FIRST),), found), *steps]
+        self._second = [Step(((tool, SECOND),), (receipt(TOOL, SECOND),), found)]
+        self._at_work = at_work
 
     def answer(self, shown: Shown) -> Move:
         """What comes next, by what the history has."""
         self.shown.append(shown)
         said = _texts(shown)
-        if self._own[0][0] not in shown.names:
+        if self._at_work not in shown.names:
             return Move(text=TITLE)
         if len(self.shown) > MOST_TURNS:
             return Move(text="This goes on for too long.")
-        if ANOTHER in said:
-            is_done = receipt(TOOL, SECOND) in said
-            return Move(text=FAREWELL_AGAIN) if is_done else self._call(shown, said, SECOND)
-        if SECRET in said and COPIED in said:
-            return Move(text=FAREWELL)
-        return Move(calls=self._own) if receipt(TOOL, FIRST) in said else self._call(shown, said, FIRST)
+        steps, farewell = (self._second, FAREWELL_AGAIN) if ANOTHER in said else (self._first, FAREWELL)
+        step = next((each for each in steps if any(sign not in said for sign in each.signs)), None)
+        return Move(text=farewell) if step is None else _taken(step, shown.names, said)
 
-    def _call(self, shown: Shown, said: str, arguments: Json) -> Move:
-        names = shown.names
-        if self._tool in names:
-            return Move(text="I see it.", calls=((self._tool, arguments),))
-        if any(name.startswith("tool_search_tool") for name in names):
-            return Move(text="I found it.", searches=(QUERY,), calls=((self._tool, arguments),))
-        if "search_tools" in names:
-            if re.search(rf"{self._tool}\(", said):
-                return Move(text="I found it.", calls=(("call_tool", {"name": self._tool, "arguments": arguments}),))
-            return Move(text="I look for it.", calls=(("search_tools", {"query": QUERY}),))
-        if "ToolSearch" in names:
-            return Move(calls=(("ToolSearch", {"query": f"select:{self._tool}"}),))
-        return Move(text="There is no such tool.")
+
+def _taken(step: Step, names: Sequence[str], said: str) -> Move:
+    """The calls of a step, or a search for what is not in sight."""
+    hidden = [name for name, _ in step.calls if name not in names]
+    if not hidden:
+        return Move(calls=step.calls)
+    if any(name.startswith("tool_search_tool") for name in names):
+        return Move(text="I found it.", searches=tuple(step.queries[name] for name in hidden), calls=step.calls)
+    if "search_tools" in names:
+        if lacking := [name for name in hidden if f"{name}(" not in said]:
+            return Move(
+                text="I look for it.", calls=tuple(("search_tools", {"query": step.queries[name]}) for name in lacking)
+            )
+        return Move(
+            text="I found it.", calls=tuple(_bridged(call) if call[0] in hidden else call for call in step.calls)
+        )
+    if "ToolSearch" in names:
+        return Move(calls=(("ToolSearch", {"query": f"select:{','.join(hidden)}"}),))
+    return Move(text="There is no such tool.")
+
+
+def _bridged(call: tuple[str, Json]) -> tuple[str, Json]:
+    return "call_tool", {"name": call[0], "arguments": call[1]}
 
 
 def _texts(shown: Shown) -> str:

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pegboard.types import Json
-from tests.agents.play import COPY, NOTE, TOOL
+from tests.agents.books import NOUNS, VERBS
+from tests.agents.play import COPIED, COPY, NOTE, SECRET, TOOL, Step, every
 
 KEY = "sk-ant-nobody"
 CLAUDE = "claude-sonnet-4-5"
@@ -58,6 +59,23 @@ class Agent(NamedTuple):
     """The file in its home that is edited to point it; none when it is pointed by variables."""
     spare: str = "(?!)"
     """Those of its own tools that it can do without until they are found."""
+    spare_step: Step | None = None
+    """Has such a tool called."""
+
+    @property
+    def served(self) -> dict[str, str]:
+        """All tools of the MCP servers as it calls them, and of which server each is."""
+        return {
+            self.tool.replace(SERVERS[0], server).replace(TOOL, f"{verb}_{noun}"): server
+            for server in SERVERS
+            for verb in VERBS
+            for noun in NOUNS
+        }
+
+    def steps(self, place: Place) -> list[Step]:
+        """What is done with it after the first: its own tools, then each tool of each server."""
+        more = [self.spare_step] if self.spare_step else []
+        return [Step(self.own(place), (SECRET, COPIED)), *more, every(self.served)]
 
 
 def servers(place: Place) -> dict[str, list[str]]:
@@ -237,6 +255,7 @@ AGENTS = {
             id="claude without its search",
             env={**_CLAUDE.env, "ENABLE_TOOL_SEARCH": "false"},
             spare="Cron.*|.*Worktree|Monitor|SendMessage",
+            spare_step=Step((("CronList", {}),), ("No scheduled jobs",), {"CronList": "list cron jobs"}),
         ),
     )
 }

@@ -203,7 +203,8 @@ class Stage:
 
     def play(self) -> Report:
         """The whole try: two things are asked for, and between them the proxy is ended and begun again."""
-        api, tee = Api(Clerk(self.agent.tool, self.agent.own(self.place))), Tee()
+        clerk = Clerk(self.agent.tool, self.agent.steps(self.place), at_work=self.agent.own(self.place)[0][0])
+        api, tee = Api(clerk), Tee()
         with served(api) as base:
             self.prepare(base)
             before = self.settings()

@@ -16,6 +16,7 @@ import msgspec
 import pytest
 
 from pegboard.proxy.profiles import is_core, profile_of
+from tests.agents.books import NOUNS, VERBS
 from tests.agents.namespace import refusal, run_alone
 from tests.agents.packages import program
 from tests.agents.play import COPIED, FAREWELL, FAREWELL_AGAIN, FIRST, SECOND, TOOL
@@ -32,6 +33,8 @@ CASES = [
 ]
 OURS = re.compile(r"server_tool_use|tool_search_tool|tool_reference|search_tools|call_tool")
 """What stands in the search blocks of either executor, and nowhere else."""
+DECLARED = (None, "custom", "function")
+"""Types of tools that the client runs; the others are run by the API, and always stay."""
 MOST_SHOWN = 25
 SEARCHED = {"native": "tool_search_tool_result", "bridge": "search_tools"}
 
@@ -74,8 +77,11 @@ def agent_did_its_work(report: Report) -> None:
     assert [run.code for run in report.runs] == [0, 0], report.runs
     assert FAREWELL in report.runs[0].out
     assert FAREWELL_AGAIN in report.runs[1].out
-    wanted = [{"server": "books", "name": TOOL, "arguments": arguments} for arguments in (FIRST, SECOND)]
-    assert report.called == wanted
+    first, *rest, last = report.called
+    assert [first, last] == [{"server": "books", "name": TOOL, "arguments": each} for each in (FIRST, SECOND)]
+    named = {(each["server"], each["name"]) for each in rest}
+    assert named == {(server, f"{verb}_{noun}") for server in SERVERS for verb in VERBS for noun in NOUNS}
+    assert len(rest) == len(named)
     assert report.copy == COPIED
 
 
@@ -105,10 +111,11 @@ def own_tools_stayed(reached: list[Reached], heard: list[Heard], agent: Agent) -
     """What the agent calls its own is as the profile has it; what it can do without is still to be found."""
     profile = profile_of(heard[0].headers["user-agent"])
     own = set(tools_of(heard[0].body)) - set(of_servers(tools_of(heard[0].body)))
-    typed = {name for name, tool in tools_of(heard[0].body).items() if tool.get("type", "custom").startswith("web_")}
-    assert {name for name in own - typed if not is_core(name, profile) and not re.fullmatch(agent.spare, name)} == set()
-    kept = {name for name in own if not re.fullmatch(agent.spare, name)}
-    assert kept <= set(reached[0].shown) | typed
+    typed = {name: tool for name, tool in tools_of(heard[0].body).items() if tool.get("type") not in DECLARED}
+    kept = {name for name in own - set(typed) if not re.fullmatch(agent.spare, name)}
+    assert {name for name in kept if not is_core(name, profile)} == set()
+    assert kept <= set(reached[0].shown)
+    assert typed == {name: tool for name, tool in tools_of(reached[0].raw).items() if name in typed}
 
 
 def searches_stayed_hidden(report: Report, executor: str) -> None:
