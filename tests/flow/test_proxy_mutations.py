@@ -165,7 +165,10 @@ async def provoke(px: Proxy, data: bytes) -> None:
 
 async def sane(px: Proxy, number: int) -> None:
     """A sober request in between gets its own answer."""
-    got = await px.ask(post(f"/up/v1/sober/{number}", b"%d" % number))
+    for _ in range(5):
+        got = await px.ask(post(f"/up/v1/sober/{number}", b"%d" % number))
+        if got.status != 504:  # a machine with much to do may be silent for as long as the watchdog waits here
+            break
     assert (got.status, got.body) == (200, b"/v1/sober/%d %d" % (number, number))
 
 

@@ -159,7 +159,8 @@ class CompletionsReply:
             return self._counted(event, data) if shown is delta else _told(event, data, choice, shown)
         self._finish, self.is_over = str(finish), True
         if rest := self._settled():
-            shown = {**shown, "tool_calls": [*shown.get("tool_calls", ()), *rest]}
+            calls = shown.get("tool_calls")
+            shown = {**shown, "tool_calls": [*(calls if isinstance(calls, list) else ()), *rest]}
         if self.waits:
             return _told(event, data, {**choice, "finish_reason": None}, shown)
         if shown is delta:

@@ -111,9 +111,10 @@ def blocks_of(message: Json) -> list[Json]:
     """A message of the model's as its text and its calls; any other is one block."""
     if message.get("role") != "assistant":
         return [message]
-    calls = message.get("tool_calls")
+    given = message.get("tool_calls")
+    calls = given if isinstance(given, list) else ()
     text = text_of(message.get("content") or message.get("refusal") or "")
-    return [text_block(text), *(call_block(each) for each in calls or () if isinstance(each, dict))]
+    return [text_block(text), *(call_block(each) for each in calls if isinstance(each, dict))]
 
 
 def text_block(text: str) -> Json:

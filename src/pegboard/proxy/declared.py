@@ -79,6 +79,8 @@ def _read(family: Family, raw: bytes) -> Declared | None:
     typed = kind not in ((None, "custom") if family == "messages" else ("function",)) or not isinstance(function, dict)
     inner: Json = function if isinstance(function, dict) else {}
     schema = inner.get("input_schema" if family == "messages" else "parameters")
+    if not typed and not _is_plain(inner.get("name"), inner.get("description"), schema):
+        return None
     marker, callers = entry.get("cache_control"), entry.get("allowed_callers")
     return Declared(
         name=str(inner.get("name") or entry.get("name") or ""),
@@ -91,6 +93,12 @@ def _read(family: Family, raw: bytes) -> Declared | None:
         description=str(inner.get("description") or ""),
         schema=schema if isinstance(schema, dict) else {},
     )
+
+
+def _is_plain(name: Any, description: Any, schema: Any) -> bool:
+    """Whether these are what a function has: whatever is not, its API is to see and to refuse."""
+    said = isinstance(description, str | None) and isinstance(schema, dict | None)
+    return isinstance(name, str) and bool(name) and said
 
 
 def moved_markers(tools: Sequence[Declared], hidden: Collection[bytes], first: int, step: int) -> dict[int, list[Json]]:

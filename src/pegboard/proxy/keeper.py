@@ -21,8 +21,8 @@ MOST_VARIANTS = 4
 """Of conversations that begin with the same words."""
 MOST_BYTES = 900_000
 """Of all that is kept under one key; a store takes no more than a mebibyte."""
-_ENCODER = msgspec.msgpack.Encoder()
-_DECODER = msgspec.msgpack.Decoder(list[Remembered])
+_ENCODER = msgspec.json.Encoder()  # msgpack has no numbers as large as JSON may
+_DECODER = msgspec.json.Decoder(list[Remembered])
 
 
 class Keeper:

@@ -140,7 +140,7 @@ class MessagesReply:
 
     def _delta(self, event: Event, data: Json) -> bytes:
         index, delta = data.get("index"), data.get("delta")
-        if not isinstance(delta, dict):
+        if not isinstance(index, int) or not isinstance(delta, dict):
             return event.raw
         if index in self._hidden:
             self._hidden[index].add(delta)
@@ -157,6 +157,8 @@ class MessagesReply:
 
     def _stopped(self, event: Event, data: Json) -> bytes:
         index = data.get("index")
+        if not isinstance(index, int):
+            return event.raw
         if index in self._hidden:
             self._hide(self._hidden.pop(index).done())
             return b""

@@ -144,8 +144,8 @@ def mended(messages: list[Any], names: set[str], definitions: Mapping[str, Json]
     """
     if not any(isinstance(each, dict) for each in messages):  # nothing was put back
         return messages, []
-    ended = {block.get("tool_use_id") for block in _searches(messages, "tool_search_tool_result")}
-    begun = {block.get("id") for block in _searches(messages, "server_tool_use")}
+    ended = {str(block.get("tool_use_id")) for block in _searches(messages, "tool_search_tool_result")}
+    begun = {str(block.get("id")) for block in _searches(messages, "server_tool_use")}
     open_at = _may_be_open(messages)
     missing: dict[str, Json] = {}
     out = []
@@ -155,10 +155,10 @@ def mended(messages: list[Any], names: set[str], definitions: Mapping[str, Json]
             continue
         kept = []
         for block in blocks_of(message):
-            if _is_search(block) and block.get("id") not in ended and at != open_at:
+            if _is_search(block) and str(block.get("id")) not in ended and at != open_at:
                 continue
             if block.get("type") == "tool_search_tool_result":
-                if block.get("tool_use_id") not in begun:
+                if str(block.get("tool_use_id")) not in begun:
                     continue
                 kept.append(_resolved(block, names, definitions, missing))
                 continue

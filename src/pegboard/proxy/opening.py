@@ -118,7 +118,8 @@ def _has_sign(value: Any, depth: int) -> bool:
         return any(_has_sign(each, depth - 1) for each in value)
     if not isinstance(value, dict):
         return False
-    return value.get("type") in _SIGNS or _has_sign(value.get("content"), depth - 1)
+    kind = value.get("type")
+    return (isinstance(kind, str) and kind in _SIGNS) or _has_sign(value.get("content"), depth - 1)
 
 
 def _heads(said: msgspec.Raw) -> list[_Head]:

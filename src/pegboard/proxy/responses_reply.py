@@ -150,7 +150,7 @@ class ResponsesReply:
         if item.index < 0:
             return b""
         told: Json = {**data, "output_index": item.index}
-        if kind == _DONE:
+        if kind == _DONE and item.index in self._output:
             told["item"] = self._output[item.index]
         elif kind == _ARGUMENTS:
             told = item.shown(told, item.held.shown) if "name" in told else {**told, "arguments": item.held.shown}

@@ -93,6 +93,15 @@ def test_what_is_kept_is_found_by_the_next_proxy() -> None:
     assert [(each.begun, each.seen) for each in stored(store)] == [("tools", ["text:a"])]
 
 
+def test_numbers_of_any_size_in_what_was_hidden_are_kept_to_the_digit() -> None:
+    store = FakeStore()
+    keeper = Keeper(store, 60.0)
+    own = keeper.begin("key", remembered("tools"))
+    own.add([Insert(blocks=[{"input": {"limit": 10**30, "least": -(10**30), "share": 0.1}}])])
+    now(keeper.keep("key", own))
+    assert stored(store)[0].inserts[0].blocks == own.inserts[0].blocks
+
+
 def test_a_conversation_under_way_is_kept_though_many_others_began_since() -> None:
     store = FakeStore()
     keeper = Keeper(store, 60.0)
@@ -171,7 +180,7 @@ def test_a_conversation_of_which_nothing_can_go_is_forgotten() -> None:
 
 def test_what_another_version_wrote_is_as_good_as_lost() -> None:
     store = FakeStore()
-    for raw in (b"", b"\xc1", b"\x81\x01\x02", b"\x91\x81\xa8executor\xa4else"):
+    for raw in (b"", b"\xc1", b"\x91\x81\xa8executor\xa4else", b"{}", b"[1]", b'[{"executor": "else"}]'):
         now(store.keep_proxied("key", raw, 1e12))
         assert stored(store) == []
 

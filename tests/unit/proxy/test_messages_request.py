@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -170,6 +171,12 @@ def test_a_result_of_which_nothing_is_left_stays_with_its_search_as_one_that_fou
     kept, _ = mended(history(search("s"), result("s", "gone")), {"Read"}, {})
     assert [block["type"] for block in kept[1]["content"]][:2] == ["server_tool_use", "tool_search_tool_result"]
     assert kept[1]["content"][1]["content"]["tool_references"] == []
+
+
+@pytest.mark.parametrize("known", [None, {}, [], 1, {"type": "tool_use"}])
+def test_searches_whose_ids_are_no_ids_are_no_reason_to_fail(known) -> None:
+    kept, _ = mended(history(search(known), result(known, "Read")), {"Read"}, {})
+    assert [block["type"] for block in kept[1]["content"]][-1] == "tool_use"
 
 
 def test_a_message_of_which_nothing_is_left_goes() -> None:

@@ -161,6 +161,7 @@ def test_what_is_not_what_the_wire_says_is_none_and_no_error(family, said) -> No
         ([{"type": "additional_tools", "role": "developer", "tools": []}], True),
         ([{"role": "user", "content": 'the words "tool_reference" and {"type":"tool_addition"}'}], False),
         ([{"role": "assistant", "content": [{"type": "tool_use", "input": {"type": "tool_reference"}}]}], False),
+        ([{"role": "user", "content": [{"type": {"type": "tool_reference"}}, {"type": ["tool_addition"]}]}], False),
     ],
 )
 def test_a_client_that_defers_by_itself_is_told_by_its_blocks_and_not_by_its_words(said, defers) -> None:

@@ -1,6 +1,6 @@
 """The Chat Completions API as `FakeLLM` speaks it, with what it says no to.
 
-Above: `FakeLLM`. Below: `schema_rules`, `asked`.
+Above: `FakeLLM`. Below: `shapes`, `schema_rules`, `asked`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pegboard.testing.llm.asked import Asked, Rule, Segment, objects, openai_error, pieces, segment
 from pegboard.testing.llm.cache import Reading
 from pegboard.testing.llm.schema_rules import function_problem
+from pegboard.testing.llm.shapes import completions_are_typed
 from pegboard.testing.script import Move, Shown
 from pegboard.types import Json
 
@@ -63,6 +64,7 @@ def calls_are_answered(asked: Asked) -> str | None:
 
 
 RULES: tuple[Rule, ...] = (
+    completions_are_typed,
     asks_for_something,
     not_too_many_tools,
     nothing_is_deferred,

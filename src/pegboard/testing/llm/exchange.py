@@ -16,6 +16,8 @@ from pegboard.testing.llm.cache import Reading
 from pegboard.testing.script import Move, Shown
 from pegboard.types import Json
 
+DEEPEST = 200
+TOO_DEEP = "The request body goes too deep."
 JSON, STREAM = "application/json", "text/event-stream"
 
 
@@ -106,4 +108,21 @@ def read_body(headers: Mapping[str, str], raw: bytes) -> Json:
             raise ValueError(f"request_body_encoding_invalid: the body is no {encoding}") from error
     elif encoding != "identity":
         raise ValueError(f"request_body_encoding_unsupported: {encoding}")
-    return msgspec.json.decode(raw, type=dict[str, Any])  # its errors are ValueErrors
+    try:
+        body = msgspec.json.decode(raw, type=dict[str, Any])  # its errors are ValueErrors
+    except RecursionError:
+        raise ValueError(TOO_DEEP) from None
+    if _is_deep(body):
+        raise ValueError(TOO_DEEP)
+    return body
+
+
+def _is_deep(value: Any) -> bool:
+    """Whether there is more within each other than anybody means to send."""
+    level = [value]
+    for _ in range(DEEPEST):
+        inner = [each.values() if isinstance(each, dict) else each for each in level]
+        level = [each for holder in inner for each in holder if isinstance(each, dict | list)]
+        if not level:
+            return False
+    return True

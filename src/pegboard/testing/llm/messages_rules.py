@@ -1,7 +1,7 @@
 """What the Messages API says no to, each documented rule by itself. Wordings are near the API's, not the same.
 
-Above: `messages`. Below: `search_rules`, `binding`, `history`. Pure: a proxy's tests can hold a request against them as
-well.
+Above: `messages`. Below: `shapes`, `search_rules`, `binding`, `history`. Pure: a proxy's tests can hold a request
+against them as well.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from pegboard.testing.llm.asked import Asked, Rule, blocks, objects, unique
 from pegboard.testing.llm.binding import pauses_are_gone_on_from, thinking_is_in_its_place
 from pegboard.testing.llm.history import inline, inside, references, search_tool, turns
 from pegboard.testing.llm.search_rules import SEARCH_RULES
+from pegboard.testing.llm.shapes import blocks_are_whole, messages_are_typed
 from pegboard.types import Json
 
 MOST_DEFERRED = 10_000
@@ -42,7 +43,8 @@ def names_tools_once(asked: Asked) -> str | None:
 
 def names_are_plain(asked: Asked) -> str | None:
     """A client tool's name has up to 128 letters, digits, underscores and dashes."""
-    odd = [str(each.get("name")) for each in _client_tools(asked) if not _NAME.fullmatch(str(each.get("name")))]
+    names = [str(each.get("name") or "") for each in _client_tools(asked)]
+    odd = [name for name in names if not _NAME.fullmatch(name)]
     return f"tools: name {odd[0]!r} should match pattern '^[a-zA-Z0-9_-]{{1,128}}$'" if odd else None
 
 
@@ -180,6 +182,8 @@ def system_messages_have_their_place(asked: Asked) -> str | None:
 
 
 RULES: tuple[Rule, ...] = (
+    messages_are_typed,
+    blocks_are_whole,
     asks_for_something,
     names_tools_once,
     names_are_plain,

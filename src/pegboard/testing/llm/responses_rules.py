@@ -1,6 +1,6 @@
 """What the Responses API says no to, each documented rule by itself. Wordings are near the API's, not the same.
 
-Above: `responses`. Below: `schema_rules`, `asked`. Pure.
+Above: `responses`. Below: `shapes`, `schema_rules`, `asked`. Pure.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import re
 
 from pegboard.testing.llm.asked import Asked, Rule, objects
 from pegboard.testing.llm.schema_rules import function_problem
+from pegboard.testing.llm.shapes import responses_are_typed
 from pegboard.types import Json
 
 
@@ -101,6 +102,7 @@ def additions_are_the_developers(asked: Asked) -> str | None:
 
 
 RULES: tuple[Rule, ...] = (
+    responses_are_typed,
     asks_for_something,
     previous_is_kept,
     references_are_kept,

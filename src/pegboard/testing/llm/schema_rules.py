@@ -55,4 +55,4 @@ def arrays(schema: Any, depth: int = 64) -> Iterator[Json]:
 
 
 def _all_required(schema: Json) -> bool:
-    return set(schema.get("required", ())) == set(schema["properties"])
+    return set(schema.get("required") or ()) == set(schema["properties"] or ())
