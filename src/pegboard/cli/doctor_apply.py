@@ -82,7 +82,7 @@ class _Round:
         if not self._args.json:
             tell(number, finding, plan)
         if plan is None or not plan.is_applicable:
-            row["refused"] = plan.refusal if plan else "no plan"
+            row["refused"] = row["refusal"]
         elif self._is_wanted(plan):
             row |= self._applied(plan)
         if not self._args.json:
@@ -106,8 +106,7 @@ class _Round:
         return {"applied": action.id, "backups": backups}
 
     def _backups(self, action: Action) -> list[str]:
-        found = (self._desk.ledger.backup_of(change) for change in action.changes)
-        return [str(path) for path in found if path is not None]
+        return [str(path) for path in self._desk.ledger.backups(action)]
 
     def _is_wanted(self, plan: Plan) -> bool:
         if self._over:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import time
 from collections.abc import Sequence
 from functools import partial
@@ -52,6 +53,7 @@ class Desk:
         self._installs = Installs(self._config.state_dir)
         self._redirects = Redirects(self._config.state_dir)
         self._ahead: dict[Path, str] = {}
+        self._taken: set[Path] = set()
         self.ledger = Ledger(
             self._config.state_dir,
             partial(processes.running, self.machine),
@@ -66,6 +68,7 @@ class Desk:
             verdicts=self.endpoints.verdicts(),
             user_settings=claude_files.base_folder(self.machine) / "settings.json",
             read=self.read,
+            real=_real,
         )
         fix = fix_of(finding, basis)
         if fix is None:
@@ -79,15 +82,23 @@ class Desk:
         found: list[tuple[Finding, Plan | None]] = []
         for finding in findings:
             plan = self.plan(finding, evidence)
-            if plan is not None and plan.install and (taken := set(plan.touched) & self._ahead.keys()):
-                names = ", ".join(sorted(map(str, taken)))
-                plan = msgspec.structs.replace(
-                    plan, refusal=f"A plan above changes {names} too.", hint="Apply that first, then plan again."
-                )
-            elif plan is not None and plan.is_applicable:
-                self._ahead.update({each.file: each.after for each in plan.files})
+            if plan is not None and plan.is_applicable:
+                plan = self._behind_those_above(plan)
+            if plan is not None and plan.is_applicable:
+                self._ahead.update({_real(each.file): each.after for each in plan.files})
+                self._taken.update(map(_real, plan.touched if plan.install else ()))
             found.append((finding, plan))
         return found
+
+    def _behind_those_above(self, plan: Plan) -> Plan:
+        """An install knows only files as they are, and nobody knows beforehand what one leaves."""
+        taken = {*self._taken, *(self._ahead if plan.install else ())}
+        names = ", ".join(str(file) for file in dict.fromkeys(plan.touched) if _real(file) in taken)
+        if not names:
+            return plan
+        return msgspec.structs.replace(
+            plan, refusal=f"A plan above changes {names} too.", hint="Apply that first, then plan again."
+        )
 
     # What the installers ask.
 
@@ -103,8 +114,8 @@ class Desk:
 
     def read(self, file: Path) -> str | None:
         """A file as text, with what plans before this one would have made of it."""
-        if file in self._ahead:
-            return self._ahead[file]
+        if (real := _real(file)) in self._ahead:
+            return self._ahead[real]
         raw = self._installs.read(file)
         return None if raw is None else text_of(file, raw)
 
@@ -127,6 +138,10 @@ class Desk:
     def redirects(self, agent: str) -> Sequence[Redirect]:
         """What was written for an agent before."""
         return self._redirects.journal().redirects_of(agent)
+
+
+def _real(file: Path) -> Path:
+    return Path(os.path.realpath(file))
 
 
 def examined(args: argparse.Namespace, machine: Machine) -> tuple[Evidence, tuple[Finding, ...]]:

@@ -14,8 +14,8 @@ from pegboard.cli.doctor_desk import Desk, examined
 from pegboard.config.installers.documents import Format, parse
 from pegboard.config.installers.show import diff, hidden_values, is_cut
 from pegboard.doctor.facts import Finding
-from pegboard.doctor.plans.make import TITLES
-from pegboard.doctor.plans.plan import GatewayInstall, Plan, ProxyInstall
+from pegboard.doctor.plans.plan import TITLES, GatewayInstall, Plan, ProxyInstall
+from pegboard.errors import PegboardError
 
 WIDTH = 110
 _INDENT = "   "
@@ -35,8 +35,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         output.emit([as_json(finding, plan) for finding, plan in found])
         return 0
-    if desk.ledger.is_unsettled():
-        output.warn("A command was cut short earlier; `pegboard doctor apply` or `undo` will settle what it left.")
+    _warn_of_journal(desk)
     if not found:
         output.say("Nothing was found, so there is nothing to plan.")
         return 0
@@ -48,6 +47,15 @@ def run(args: argparse.Namespace) -> int:
     if ready:
         output.say(f"`pegboard doctor apply {' '.join(ready)}` makes the changes that can be made; `undo` takes back.")
     return 0
+
+
+def _warn_of_journal(desk: Desk) -> None:
+    """Nothing is written here, so what is wrong with the journal is no reason not to plan."""
+    try:
+        if desk.ledger.is_unsettled():
+            output.warn("A command was cut short earlier; `pegboard doctor apply` or `undo` will settle what it left.")
+    except PegboardError as error:
+        output.warn(output.printable(f"{error.message} Nothing can be applied until that is mended. {error.hint}"))
 
 
 # ── for people ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -133,12 +141,12 @@ def as_json(finding: Finding, plan: Plan | None) -> dict[str, Any]:
     """All of it."""
     about = {"finding": finding.id, "cause": finding.cause, "title": finding.title, "agent": finding.agent}
     if plan is None:
-        return {**about, "kind": None, "applicable": False, "by_hand": [finding.by_hand] if finding.by_hand else []}
+        return {**about, **_NO_PLAN, "by_hand": [finding.by_hand] if finding.by_hand else []}
     return {
         **about,
         "kind": plan.fix.kind,
         "applicable": plan.is_applicable,
-        "files": [str(file) for file in plan.touched],
+        "files": [str(file) for file in dict.fromkeys(plan.touched)],
         "edits": [
             {"file": str(each.file), "key": edit.path, "do": edit.do, "value": edit.value}
             for each in plan.files
@@ -152,3 +160,17 @@ def as_json(finding: Finding, plan: Plan | None) -> dict[str, Any]:
         "refusal": plan.refusal,
         "hint": plan.hint,
     }
+
+
+_NO_PLAN: dict[str, Any] = {
+    "kind": None,
+    "applicable": False,
+    "files": [],
+    "edits": [],
+    "diff": [],
+    "effect": "",
+    "needs_version": "",
+    "risks": [],
+    "refusal": "Nothing here can be changed for you.",
+    "hint": "",
+}

@@ -13,7 +13,8 @@ from typing import Any
 from pegboard.cli import output
 from pegboard.cli.doctor_desk import Desk
 from pegboard.doctor.plans.actions import Action
-from pegboard.doctor.plans.ledger import Undone, chosen
+from pegboard.doctor.plans.choosing import LAST, chosen
+from pegboard.doctor.plans.recovery import Undone
 from pegboard.store.redirects import Restored
 
 _SAID = {
@@ -29,7 +30,7 @@ _SAID = {
 def configure(parser: argparse.ArgumentParser) -> None:
     """The action's own flags."""
     parser.add_argument(
-        "id", nargs="?", default="last", metavar="ID", help="an action's id, its beginning, or `last`, which is usual"
+        "id", nargs="?", default=LAST, metavar="ID", help="an action's id, its beginning, or `last`, which is usual"
     )
     parser.add_argument("--list", "-l", action="store_true", help="only list what was applied")
     parser.add_argument("--dry-run", action="store_true", help="say what would be undone; write nothing")
@@ -40,18 +41,25 @@ def run(args: argparse.Namespace) -> int:
     desk = Desk(args)
     if args.list:
         return _list(args, desk.ledger.actions())
-    if not args.dry_run:
-        for said in desk.ledger.recover():
-            output.warn(output.printable(said))
     action = chosen(desk.ledger.actions(), args.id)
     if args.dry_run:
         return _dry(args, action)
+    if not _still_stands(desk, action):
+        output.emit(_row(action) | {"status": "undone"}) if args.json else output.say("Nothing else was undone.")
+        return 0
     undone = desk.ledger.undo(action)
     if args.json:
         output.emit(_as_json(undone))
         return 0
     _tell(undone)
     return 0
+
+
+def _still_stands(desk: Desk, action: Action) -> bool:
+    """Settles what was cut short; what is meant may be gone by that, and then no other action is meant instead."""
+    for said in desk.ledger.recover():
+        output.warn(output.printable(said))
+    return any(each.id == action.id and each.status != "undone" for each in desk.ledger.actions())
 
 
 def _tell(undone: Undone) -> None:

@@ -73,7 +73,8 @@ class RestorableFiles:
             )
         return raw
 
-    def _kept_backup(self, record: Kept) -> Path | None:
+    def kept_at(self, record: Kept) -> Path | None:
+        """Where the file as it was before is kept; None when there was none."""
         return None if record.backup is None else self._backups / record.backup
 
     def _forget(self, record: Kept, others: Iterable[Kept]) -> None:

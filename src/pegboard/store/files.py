@@ -70,7 +70,7 @@ def replace_file(path: Path, chunks: Iterable[Buffer]) -> None:
             temp.unlink()
         raise
     _sync_folder(folder)
-    _sweep(folder)
+    sweep(folder)
 
 
 def _read_all(fd: int, size: int, cap: int, path: Path) -> bytes:
@@ -131,9 +131,9 @@ def _sync_folder(folder: Path) -> None:
             raise
 
 
-def _sweep(folder: Path) -> None:
+def sweep(folder: Path, age: float = _LEFTOVER_AGE) -> None:
     """Removes temp files that a killed process left behind; names are never reused, so old means dead."""
-    before = time.time() - _LEFTOVER_AGE
+    before = time.time() - age
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             if entry.name.startswith(_TEMP_PREFIX) and entry.name.endswith(_TEMP_SUFFIX):

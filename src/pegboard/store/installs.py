@@ -92,7 +92,7 @@ class Installs(ChangedFiles):
         if found == install.before:
             return outcome(action="untouched", servers=moved)
         if raw is None:
-            return outcome(action="gone", backup=self._kept_backup(install))
+            return outcome(action="gone", backup=self.kept_at(install))
         before = self._backup_of(install, f"Take the entry {install.change.name!r} out of {file} by hand.")
         if found == install.after:
             if before is None:
@@ -107,7 +107,7 @@ class Installs(ChangedFiles):
             return outcome(action="removed")
         self._refuse_changed(file, raw)
         self._write(file, undone.text.encode())
-        backup = self._kept_backup(install)
+        backup = self.kept_at(install)
         return outcome(action="edited", servers=undone.restored, kept=undone.kept, backup=backup)
 
     def _undo_config(

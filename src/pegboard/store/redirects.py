@@ -89,7 +89,7 @@ class Redirects(ChangedFiles):
         if found == record.before:
             return outcome(action="untouched", settings=names)
         if raw is None:
-            return outcome(action="gone", backup=self._kept_backup(record))
+            return outcome(action="gone", backup=self.kept_at(record))
         before = self._backup_of(record, f"Set {', '.join(names)} in {file} by hand.")
         if found == record.after:
             if before is None:
@@ -109,7 +109,7 @@ class Redirects(ChangedFiles):
             action="edited",
             settings=tuple(setting.name for setting in back.restored),
             kept=tuple(setting.name for setting in back.kept),
-            backup=self._kept_backup(record),
+            backup=self.kept_at(record),
         )
 
 

@@ -32,14 +32,19 @@ def changes_of(fix: Fix, document: Document) -> Iterator[tuple[Path, Edit]]:
     if fix.kind in ("defer-enable", "defer-threshold"):
         for setting in fix.settings:
             if setting.editable and setting.file is not None and setting.key:
-                yield from ((setting.file, edit) for edit in _of_setting(setting, fix.value, document(setting.file)))
-    elif fix.kind == "defer-alwaysload":
-        for entry in filter(is_editable, fix.servers):
+                said = document(setting.file)
+                if fix.kind == "defer-enable" or _is_there(said, setting.key):
+                    yield from ((setting.file, edit) for edit in _of_setting(setting, fix.value, said))
+        return
+    for entry in filter(is_editable, fix.servers):
+        # A switch without its server would be an entry that starts nothing, which agents refuse to read.
+        if not _is_there(document(entry.file), entry.key):
+            continue
+        if fix.kind == "server-disable":
+            yield _turned_off(entry)
+        elif fix.kind == "defer-alwaysload":
             path = (*entry.key, ALWAYS_LOAD)
             yield entry.file, Edit(path=path, do="set", value=False) if fix.value else Edit(path=path, do="remove")
-    elif fix.kind == "server-disable":
-        for entry in filter(is_editable, fix.servers):
-            yield _turned_off(entry)
 
 
 def is_editable(entry: ServerEntry) -> bool:
@@ -50,6 +55,10 @@ def is_editable(entry: ServerEntry) -> bool:
 def loses_entry(entry: ServerEntry) -> bool:
     """Whether turning the server off takes its entry out, because the agent knows no switch for it."""
     return is_editable(entry) and _turned_off(entry)[1].do == "remove"
+
+
+def _is_there(said: Any, key: tuple[str, ...]) -> bool:
+    return key[-1] in table_at(said, key[:-1])
 
 
 def _of_setting(setting: Setting, value: str, document: Any) -> Iterator[Edit]:

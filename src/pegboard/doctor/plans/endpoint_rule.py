@@ -61,10 +61,13 @@ def _of_state(state: AgentState, fix: Fix, verdicts: Verdicts) -> Ruling:
     verdict = verdicts.get(plain_url(address.value))
     if verdict is not None:
         return Ruling() if verdict.takes else _refused(verdict)
-    version = claude_rules.number(state.version)
+    version, says = claude_rules.number(state.version), _mode_after(state, fix)
+    if says == "off":
+        return Ruling()  # something else keeps it off there, and this does not change that
     if version >= RECOVERS:
         return Ruling(risks=(_MAY_BE_REFUSED.format(url=address.value),))
-    if not fix.value and version and version < claude_rules.GATE_GONE:
+    is_gated = claude_rules.GATE <= version < claude_rules.GATE_GONE
+    if is_gated and (says == "unset" or version < claude_rules.OVERRIDE):
         return Ruling(risks=(_STAYS_OFF.format(url=address.value, version=state.version),))
     seen = f"Claude Code {state.version}" if state.version else "Claude Code, whose version is not known,"
     return Ruling(
@@ -72,6 +75,16 @@ def _of_state(state: AgentState, fix: Fix, verdicts: Verdicts) -> Ruling:
         "refused.",
         hint="`pegboard doctor verify-endpoint` finds out with one tiny request.",
     )
+
+
+def _mode_after(state: AgentState, fix: Fix) -> str:
+    """What ENABLE_TOOL_SEARCH says there once the fix is made: a weaker file's word may count then."""
+    meant = {(each.file, each.key) for each in fix.settings if each.name == claude_rules.SEARCH}
+    for each in claude_rules.all_of(state, claude_rules.SEARCH):
+        is_meant = (each.file, each.key) in meant
+        if fix.value or not is_meant:
+            return claude_rules.mode(fix.value if is_meant else each.value)
+    return claude_rules.mode(fix.value) if meant else "unset"
 
 
 def _refused(verdict: Verdict) -> Ruling:

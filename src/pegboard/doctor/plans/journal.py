@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from pegboard.doctor.plans.actions import Action, FileChange
+from pegboard.doctor.plans.actions import Action
 from pegboard.errors import ConfigError
 from pegboard.store.changed_files import Files, RestorableFiles
 
@@ -39,10 +39,6 @@ class ActionJournal(RestorableFiles):
     def is_unsettled(self) -> bool:
         """Whether a process was killed at work, and nobody has looked since."""
         return any(each.status in ("applying", "undoing") for each in self.actions())
-
-    def backup_of(self, change: FileChange) -> Path | None:
-        """Where the file as it was is kept; None when there was none."""
-        return self._kept_backup(change)
 
     def _record(self, action: Action) -> None:
         """The journal with this action, in place of what it said of it before."""

@@ -14,26 +14,15 @@ import msgspec
 
 from pegboard.config.installers.documents import format_of, parse
 from pegboard.doctor.checks import claude_rules
-from pegboard.doctor.facts import Agent, AgentState, Evidence, Finding, Fix
+from pegboard.doctor.facts import AgentState, Evidence, Finding, Fix
 from pegboard.doctor.plans.changes import changes_of, loses_entry
 from pegboard.doctor.plans.edits import Edit, edited
 from pegboard.doctor.plans.endpoint_rule import ruling, told_to_defer
-from pegboard.doctor.plans.plan import FileEdit, Plan
+from pegboard.doctor.plans.plan import TITLES, FileEdit, Plan
 from pegboard.doctor.plans.rewritten import rewriters
 from pegboard.doctor.plans.verdicts import Verdicts
 from pegboard.errors import ConfigError, PegboardError
 
-TITLES: dict[Agent, str] = {
-    "claude-code": "Claude Code",
-    "codex": "Codex",
-    "opencode": "opencode",
-    "kilo": "Kilo",
-    "cline": "Cline",
-    "gemini": "Gemini CLI",
-    "zed": "Zed",
-    "cursor": "Cursor",
-    "vscode": "VS Code",
-}
 EDITS = frozenset({"defer-enable", "defer-alwaysload", "defer-threshold", "server-disable"})
 """The kinds that are edits of an agent's own settings; the others are left to the installers."""
 
@@ -50,6 +39,8 @@ class Basis(msgspec.Struct, frozen=True):
     user_settings: Path
     """Claude Code's own settings file of this user."""
     read: Read
+    real: Callable[[Path], Path] = Path
+    """What a path comes to once links are followed: two ways to one file are one edit."""
 
 
 def fix_of(finding: Finding, basis: Basis) -> Fix | None:
@@ -62,7 +53,7 @@ def plan_of(finding: Finding, fix: Fix, basis: Basis) -> Plan:
     rule = ruling(fix, basis.evidence, basis.verdicts)
     plan = blank(finding, fix, basis.evidence)
     try:
-        files = tuple(_files(fix, basis.read))
+        files = tuple(_files(fix, basis))
     except PegboardError as error:
         return msgspec.structs.replace(plan, refusal=error.message, hint=error.hint)
     plan = msgspec.structs.replace(
@@ -74,7 +65,7 @@ def plan_of(finding: Finding, fix: Fix, basis: Basis) -> Plan:
     if plan.refusal or rule.refusal:
         return plan if plan.refusal else msgspec.structs.replace(plan, refusal=rule.refusal, hint=rule.hint)
     if not files:
-        return msgspec.structs.replace(plan, refusal="The settings say so already; there is nothing to change.")
+        return msgspec.structs.replace(plan, refusal=_NOTHING)
     return with_running(plan, basis.evidence.states)
 
 
@@ -99,35 +90,39 @@ def blank(finding: Finding, fix: Fix, evidence: Evidence) -> Plan:
     )
 
 
+_NOTHING = "There is nothing to change: the settings say so already, or what is meant is no longer there."
 _UNKNOWN = "It needs {title} {needed} or later, and nobody could tell which version is installed."
 
 
 def with_running(plan: Plan, states: tuple[AgentState, ...]) -> Plan:
     """The plan, which has to wait while an agent runs that writes its files."""
-    active = [state.agent for state in states if state.running and state.agent in plan.rewritten_by]
+    active = {state.agent for state in states if state.running and state.agent in plan.rewritten_by}
     if not active or plan.refusal:
         return plan
-    names = " and ".join(dict.fromkeys(TITLES[agent] for agent in active))
+    names = " and ".join(TITLES[agent] for agent in plan.rewritten_by if agent in active)
+    file = next(file for file in plan.touched if active.intersection(rewriters(file)))
     return msgspec.structs.replace(
         plan,
-        refusal=f"{names} runs, and writes {plan.touched[0]} while it does.",
+        refusal=f"{names} runs, and writes {file} while it does.",
         hint=f"End every session of {names} before `pegboard doctor apply`.",
     )
 
 
-def _files(fix: Fix, read: Read) -> Iterator[FileEdit]:
+def _files(fix: Fix, basis: Basis) -> Iterator[FileEdit]:
     texts: dict[Path, str | None] = {}
-    edits: dict[Path, list[Edit]] = {}
+    edits: dict[Path, tuple[Path, dict[Edit, None]]] = {}
 
     def document(file: Path) -> Any:
-        texts.setdefault(file, read(file))
-        return _named(file, lambda: parse(texts[file] or "", format_of(file.name)))
+        real = basis.real(file)
+        if real not in texts:
+            texts[real] = basis.read(file)
+        return _named(file, lambda: parse(texts[real] or "", format_of(file.name)))
 
     for file, edit in changes_of(fix, document):
         document(file)
-        edits.setdefault(file, []).append(edit)
-    for file, some in edits.items():
-        before, form = texts[file], format_of(file.name)
+        edits.setdefault(basis.real(file), (file, {}))[1][edit] = None
+    for real, (file, listed) in edits.items():
+        before, form, some = texts[real], format_of(file.name), list(listed)
         after = _named(file, partial(edited, before or "", some, form))
         if after != (before or ""):
             yield FileEdit(

@@ -18,6 +18,19 @@ from pegboard.doctor.facts import Agent, Fix
 from pegboard.doctor.plans.actions import Delegated
 from pegboard.doctor.plans.edits import Edit
 
+TITLES: dict[Agent, str] = {
+    "claude-code": "Claude Code",
+    "codex": "Codex",
+    "opencode": "opencode",
+    "kilo": "Kilo",
+    "cline": "Cline",
+    "gemini": "Gemini CLI",
+    "zed": "Zed",
+    "cursor": "Cursor",
+    "vscode": "VS Code",
+}
+"""What people call the agents."""
+
 
 class FileEdit(msgspec.Struct, frozen=True, kw_only=True):
     """One file that would change."""
