@@ -104,6 +104,15 @@ def installed(package: str, version: str) -> tuple[Path, Path]:
     return node, folder
 
 
+def is_on_npm(package: str) -> bool:
+    """Whether the registry can be reached and has it: then it is no fault of the machine's when it is not installed."""
+    try:
+        node, npm = _node()
+        return bool(_run([*npm, "view", package, "name"], node).strip())
+    except CannotInstall:
+        return False
+
+
 def _node() -> tuple[Path, list[str]]:
     """Where Node is, and how npm is started."""
     found = shutil.which("node")
