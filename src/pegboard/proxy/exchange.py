@@ -31,7 +31,9 @@ class Edited:
         answer: Callable[[Ask], Awaitable[str]],
         keep: Callable[[], Awaitable[None]],
         most_rounds: int,
+        on_round: Callable[[list[Json]], None] = lambda _: None,
     ) -> None:
+        """`on_round` is told of each round that follows, with all answers that it has got from us."""
         self.streamed = streamed
         self.body = request.body([])
         self._request = request
@@ -39,6 +41,7 @@ class Edited:
         self._answer = answer
         self._keep = keep
         self._most_rounds = most_rounds
+        self._on_round = on_round
         self._rounds: list[tuple[list[Json], list[Json]]] = []
         self._made = 0
         self._splitter = Splitter()
@@ -105,6 +108,7 @@ class Edited:
         self._reply.begin_round()
         self._splitter, self._has_events = Splitter(), False
         self.body = self._request.body(self._rounds)
+        self._on_round([each for _, got in self._rounds for each in got])
         return True
 
     def failed(self, status: int, body: bytes) -> bytes:

@@ -9,6 +9,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -24,12 +25,12 @@ from pegboard.proxy.memory import Executor, Remembered
 from pegboard.proxy.opening import Opening, defers_itself, opening
 from pegboard.proxy.profiles import profile_of
 from pegboard.proxy.routes import BUILT_IN
+from pegboard.proxy.savings import Savings
 from pegboard.proxy.seam import Asked, Exchange, Passed
 from pegboard.proxy.searching import Searching, definitions, names_for
 from pegboard.proxy.tally import Tally
 from pegboard.proxy.toolset import Offer, ToolSet, ToolSets
 from pegboard.proxy.turn import Ask, ReplyEditor, RequestEditor, Turn
-from pegboard.surface.tokens import definition_tokens
 from pegboard.types import Json
 
 Fields = Mapping[str, msgspec.Raw]
@@ -69,7 +70,7 @@ class DeferringPlanner:
         self._searching: Searching | None = None
         self._tally = tally
         self._toolsets = ToolSets()
-        self._tokens: dict[bytes, int] = {}
+        self._savings = Savings(tally)
         self._is_shared = not config.listen.startswith(("127.", "localhost", "[::1]"))
 
     async def plan(self, asked: Asked) -> Exchange | Passed:
@@ -94,8 +95,8 @@ class DeferringPlanner:
         request: RequestEditor = _request_editor(looked.family)(looked.fields, offer, memory, own)
         if asked.wire == "count_tokens":
             return Counted(request)
-        self._count(memory, offer, own)
-        return self._edited(looked, key, memory, request, offer)
+        shown = self._savings.count(memory, offer, own)
+        return self._edited(looked, key, memory, request, offer, shown)
 
     # ── looking ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -146,7 +147,7 @@ class DeferringPlanner:
             reason = "not seen from its beginning" if memory is None else _unfit(memory, executor, looked.tools.tools)
             return Passed(reason) if reason or memory is None else (key, memory)
         deferred = self._offer(looked, looked.forced).deferred
-        reason = too_little(self._config, deferred, self._tokens_of)
+        reason = too_little(self._config, deferred, self._savings.tokens_of)
         if reason:
             return Passed(reason)
         fresh = _begun(looked, "bridge" if len(deferred) > MOST_DEFERRED else executor, deferred)
@@ -190,7 +191,9 @@ class DeferringPlanner:
         memory: Remembered,
         request: RequestEditor,
         offer: Offer,
+        shown: int,
     ) -> Edited:
+        """The exchange; `shown` is the size of the definitions that each of its rounds shows."""
         turn = Turn(memory, looked.opening.prior, looked.tools.known, looked.opening.row)
         reply = _reply_editor(looked, turn)
 
@@ -209,30 +212,9 @@ class DeferringPlanner:
             streamed=_truthy(looked.fields, "stream"),
             answer=answer,
             keep=keep,
+            on_round=partial(self._savings.count_round, shown),
             most_rounds=self._config.max_rounds,
         )
-
-    # ── counting ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def _count(self, memory: Remembered, offer: Offer, own: Sequence[Json]) -> None:
-        tally = self._tally
-        tally.count(tally.deferred, memory.executor)
-        tally.tools_deferred += len(offer.deferred)
-        before = sum(map(self._tokens_of, offer.tools))
-        shown = before - sum(map(self._tokens_of, offer.deferred))
-        shown += sum(_own_tokens(each, self._tokens) for each in own)
-        shown += sum(_own_tokens(each, self._tokens) for each in memory.definitions.values())
-        tally.definition_tokens_before += before
-        tally.definition_tokens_after += shown + sum(_answer_tokens(insert.results or []) for insert in memory.inserts)
-
-    def _tokens_of(self, tool: Declared) -> int:
-        known = self._tokens.get(tool.raw)
-        if known is None:
-            if len(self._tokens) > 20_000:
-                self._tokens.clear()
-            known = definition_tokens({"name": tool.name, "description": tool.description, "inputSchema": tool.schema})
-            self._tokens[tool.raw] = known
-        return known
 
 
 def _request_editor(family: Family) -> Any:
@@ -346,16 +328,3 @@ def _truthy(fields: Fields, name: str) -> bool:
 def _number(fields: Fields, name: str) -> float:
     value: Any = msgspec.json.decode(fields[name]) if name in fields else 0
     return value if isinstance(value, int | float) else 0
-
-
-def _own_tokens(tool: Json, known: dict[bytes, int]) -> int:
-    raw = msgspec.json.encode(tool)
-    if raw not in known:
-        schema = tool.get("schema") or tool.get("input_schema") or {}
-        about = {"name": tool.get("name"), "description": tool.get("description") or "", "inputSchema": schema}
-        known[raw] = definition_tokens(about)
-    return known[raw]
-
-
-def _answer_tokens(results: Sequence[Json]) -> int:
-    return sum(len(msgspec.json.encode(each)) for each in results) // 4
