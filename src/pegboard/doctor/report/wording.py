@@ -6,6 +6,7 @@ Above: `table`, `plot`, `charts` and `page`. Below: `outcome` and its parts.
 from __future__ import annotations
 
 import datetime as dt
+from pathlib import PurePath
 
 from pegboard.doctor.report.change import Change
 from pegboard.doctor.report.outcome import Outcome, State
@@ -40,8 +41,12 @@ def meaning(outcome: Outcome) -> str:
 
 
 def subject(change: Change) -> str:
-    """What it is about: servers by name, or all."""
-    return ", ".join(change.scope.servers) or ALL
+    """What it is about: servers by name, or all; and where, unless it holds everywhere."""
+    what = ", ".join(change.scope.servers) or ALL
+    first, *more = change.scope.projects or ("",)
+    if not first:
+        return what
+    return f"{what} in {PurePath(first).name or first}{f' and {len(more):,} more' if more else ''}"
 
 
 def day(moment: float) -> str:

@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pegboard.doctor.facts import Fix, Usage
+from pegboard.doctor.report.frame import ticks
 from pegboard.doctor.report.markup import element
 from pegboard.doctor.report.outcome import Report, State
 from pegboard.doctor.report.page import page_of
@@ -49,13 +50,18 @@ def _words(page: str) -> str:
     return " ".join("".join(_tree(page).itertext()).split())
 
 
+def _drawings(page: str) -> list[ET.Element]:
+    """Those of changes; the table has small ones too."""
+    return [drawing for section in _tree(page).iter("section") for drawing in section.iter(SVG)]
+
+
 def test_every_change_has_its_row_its_section_and_its_charts():
     tree = _tree(page_of(_report()))
-    assert len(tree.findall(".//main/div/table/tbody/tr")) == 4
+    assert len(tree.findall(".//main/div/div/table/tbody/tr")) == 4
     assert [each.get("aria-label", "").split()[0] for each in tree.iter("section")] == [
         "deadbeef", "pending0", "1a2b3c4d", "77777777",
     ]  # fmt: skip
-    assert [len(list(each.iter(SVG))) for each in tree.iter("section")] == [3, 1, 3, 3]
+    assert [len(list(each.iter(SVG))) for each in tree.iter("section")] == [4, 2, 4, 4]
 
 
 def test_what_hurt_the_cache_comes_before_everything_else():
@@ -105,13 +111,15 @@ def test_who_cannot_see_it_can_read_it():
 
 def test_bars_fall_where_the_change_was_applied():
     found = report([change(known=BEFORE)], sessions(28, 0, 14, DEFERRED))
-    drawing = next(_tree(page_of(found)).iter(SVG))
+    drawing = _drawings(page_of(found))[0]
     heights: dict[str, set[float]] = {"before": set(), "since": set()}
     for bar in drawing.iter("rect"):
         heights[bar.get("class", "")].add(float(bar.get("height", "0")))
     (before,), (since,) = heights["before"], heights["since"]
     assert since / before == pytest.approx(4_000 / 15_000, abs=0.001)
     lines = [float(line.get("y1", "0")) for line in drawing.iter("line") if line.get("class") == "grid"]
+    labels = [each.text or "" for each in drawing.iter("text")][: len(lines)]
+    assert labels == ["0", "5,000", "10,000", "15,000"]
     assert before == pytest.approx(max(lines) - min(lines))
 
 
@@ -128,11 +136,21 @@ def test_nothing_applied_is_a_page_too():
     assert "Nothing was applied yet." in _words(page_of(report([], [])))
 
 
+@given(st.floats(min_value=1e-3, max_value=1e12))
+def test_the_lines_of_a_drawing_are_few_and_reach_its_top(top: float):
+    found = ticks(top)
+    assert found[0] == 0
+    assert found[-2] < top <= found[-1] * (1 + 1e-6)
+    assert 2 <= len(found) <= 5
+
+
 @pytest.mark.parametrize("state", list(State))
 def test_every_state_is_shown(state: State):
     whole = _report()
     one = msgspec.structs.replace(whole.outcomes[-1], state=state)
-    assert f"{state}: " in _words(page_of(msgspec.structs.replace(whole, outcomes=(one,))))
+    tree = _tree(page_of(msgspec.structs.replace(whole, outcomes=(one,))))
+    shown = [each.text for each in tree.iter("span") if (each.get("class") or "").startswith("state")]
+    assert shown == [state, state]
 
 
 NASTY = "<script>alert(1)</script>\"'&\x1b[31m\u202e"
@@ -233,5 +251,5 @@ def _pixels(content: bytes) -> list[int]:
 
 def test_a_session_before_and_one_since_are_enough_for_a_page():
     found = report([change()], [session(-1), session(1, {"": 0})])
-    assert len(list(_tree(page_of(found)).iter(SVG))) == 3
+    assert len(_drawings(page_of(found))) == 4
     assert found.outcomes[0].change.applied_at == at(0)
