@@ -12,6 +12,14 @@ from typing import Any
 import h11
 import pytest
 
+from pegboard.config.model import ProxyConfig
+from pegboard.proxy.keeper import Keeper
+from pegboard.proxy.planner import DeferringPlanner
+from pegboard.proxy.seam import Wire
+from pegboard.proxy.searching import Searching
+from pegboard.proxy.tally import Tally
+from tests.agent_tools import completions_tools, messages_tools, responses_tools
+from tests.proxied import WIRES
 from tests.proxies import Got, Proxy, ShoutAll, decoded, get, post, proxy, running
 from tests.servers.raw_upstream import Connection, Request, chunked, response, upstream
 
@@ -34,6 +42,7 @@ STALLS = ["stall"]
 IDLE = {"fin": 30.0, "stall": 0.3}
 """Seconds: a stall must be noticed soon, and nothing else be taken for one on a busy machine."""
 AT_ONCE = 100
+SAID = [{"role": "user", "content": "hi"}]
 
 
 def prefix(raw: bytes) -> tuple[bool, bytes]:
@@ -201,6 +210,55 @@ def test_what_is_no_reply_is_an_error_in_the_shape_of_the_api(tmp_path: Path, ga
         async with upstream(answer) as up, proxy({"up": up.url}, tmp_path) as px:
             got = await px.ask(post("/up/v1/messages"))
             assert (got.status, decoded(got.body)["error"]["type"]) == (502, "api_error")
+
+    running(main)
+
+
+def test_a_stream_that_falls_silent_is_ended_for_the_client_and_its_upstream(tmp_path: Path) -> None:
+    """Some clients would wait for ever."""
+
+    async def answer(connection: Connection, request: Request) -> None:
+        await connection.send(chunked(EVENTS[0], end=False, headers=(b"Content-Type: text/event-stream",)))
+        await connection.stay()
+
+    async def main() -> None:
+        for planner, shown in ((None, EVENTS[0]), (ShoutAll(), b"edited " + EVENTS[0])):
+            async with upstream(answer) as up, proxy({"up": up.url}, tmp_path, planner, idle_seconds=0.2) as px:
+                got = await px.ask(post("/up/v1/messages"))
+                assert (got.status, got.body, got.whole) == (200, shown, False)
+                await up.all_closed()
+                assert px.tally.failures == {"idle": 1}
+
+    running(main)
+
+
+EMPTY = {
+    "nothing": response(b"", b"Content-Type: application/json"),
+    "no events": chunked(headers=(b"Content-Type: text/event-stream",)),
+    "a comment": chunked(b": ok\n\n", headers=(b"Content-Type: text/event-stream",)),
+    "only the end of a stream": chunked(b"data: [DONE]\n\n", headers=(b"Content-Type: text/event-stream",)),
+}
+
+
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize(("wire", "path"), [(wire, path) for path, wire in WIRES.items() if wire != "count_tokens"])
+@pytest.mark.parametrize("name", EMPTY)
+def test_an_upstream_that_says_nothing_is_never_an_empty_answer(
+    tmp_path: Path, name: str, wire: Wire, path: str, stream: bool
+) -> None:
+    async def answer(connection: Connection, request: Request) -> None:
+        await connection.send(EMPTY[name])
+
+    async def main() -> None:
+        tools = {"completions": completions_tools, "responses": responses_tools}.get(wire, messages_tools)()
+        body = {"model": "m", "tools": tools, "stream": stream, "messages": SAID, "input": SAID}
+        config, tally = ProxyConfig(min_tokens=500, executor="bridge"), Tally()
+        planner = DeferringPlanner(config, {}, Keeper(None, 60.0), lambda: Searching(None, 5), tally)
+        async with upstream(answer) as up, proxy({"up": up.url}, tmp_path, planner) as px:
+            got = await px.ask(post(f"/up/v1{path}", json.dumps(body).encode()))
+            assert tally.deferred == {"bridge": 1}
+            assert got.status == 502 or not got.whole
+            assert px.tally.failures == {"reply cut": 1}
 
     running(main)
 

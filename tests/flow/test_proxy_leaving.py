@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.proxies import PATIENCE, RawClient, ShoutAll, get, post, proxy, running
+from pegboard.proxy.seam import Asked, Exchange, Passed
+from tests.proxies import PATIENCE, Proxy, RawClient, Shout, ShoutAll, get, post, proxy, running
 from tests.servers.raw_upstream import Connection, Request, upstream
 
 EVENT = b"data: {}\n\n"
@@ -88,6 +89,66 @@ def test_the_same_holds_for_what_is_changed(tmp_path: Path, phase: str, way: str
     planner = ShoutAll()
     leave(tmp_path, phase, way, "/up/v1/messages", planner)
     assert [exchange.closed for exchange in planner.exchanges] == [1] * 5
+
+
+@pytest.mark.parametrize("way", ["fin", "rst"])
+@pytest.mark.parametrize("phase", ["before the first byte", "silent", "streaming"])
+def test_a_client_of_a_reply_that_is_no_stream_is_noticed_when_it_leaves(tmp_path: Path, phase: str, way: str) -> None:
+    """Nothing is written to it before the reply is whole, so no write can fail."""
+
+    async def main() -> None:
+        state, planner = Phase(phase), ShoutAll(streamed=False)
+        async with upstream(state.answer) as up, proxy({"up": up.url}, tmp_path, planner) as px:
+            client = await px.connect()
+            await client.send(post("/up/v1/messages"))
+            await asyncio.wait_for(state.reached.wait(), PATIENCE)
+            client.reset() if way == "rst" else client.close()
+            await asyncio.wait_for(up.all_closed(), PATIENCE)
+            await asyncio.wait_for(ended(px), PATIENCE)
+            assert px.tally.failures == {"client left": 1}
+            assert [exchange.closed for exchange in planner.exchanges] == [1]
+
+    running(main)
+
+
+async def ended(px: Proxy) -> None:
+    while not px.tally.failures:
+        await asyncio.sleep(0)
+
+
+def test_what_is_kept_of_a_client_that_left_holds_nobody_up(tmp_path: Path) -> None:
+    class Slow(Shout):
+        async def close(self) -> None:
+            closing.set()
+            await may_close.wait()
+            await super().close()
+
+    class First(ShoutAll):
+        async def plan(self, asked: Asked) -> Exchange | Passed:
+            if self.exchanges:
+                return Passed("as it is")
+            self.exchanges.append(Slow(asked.body, streamed=True))
+            return self.exchanges[0]
+
+    closing, may_close = asyncio.Event(), asyncio.Event()
+
+    async def main() -> None:
+        state, planner = Phase("silent"), First()
+        async with upstream(state.answer) as up, proxy({"up": up.url}, tmp_path, planner) as px:
+            client = await px.connect()
+            await begin(client, "silent", "/up/v1/messages")
+            client.close()
+            await asyncio.wait_for(closing.wait(), PATIENCE)
+            await asyncio.wait_for(up.all_closed(), PATIENCE)  # before anything was kept
+            other = await px.connect()
+            await begin(other, "silent", "/up/v1/messages")
+            other.close()
+            assert planner.exchanges[0].closed == 0
+            may_close.set()
+            await asyncio.wait_for(up.all_closed(), PATIENCE)
+
+    running(main)
+    may_close.set()
 
 
 def test_a_client_that_leaves_an_upload_which_nobody_reads_is_noticed(tmp_path: Path) -> None:
