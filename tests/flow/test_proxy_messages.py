@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from anthropic import APIConnectionError, APIStatusError, AsyncAnthropic
 
-from pegboard.testing import FakeLLM, FakeStore, Fault, Move
+from pegboard.testing import FakeLLM, FakeStore, Fault, Move, Search
 from tests.agent_tools import CORE, NAMES, messages_tools
 from tests.loops import in_a_loop
 from tests.proxied import Proxied
@@ -211,6 +211,14 @@ async def test_the_native_search_is_hidden_and_put_back(stream, slice_by) -> Non
     assert body["tools"][0]["type"] == "tool_search_tool_bm25_20251119"
     assert sum(bool(each.get("defer_loading")) for each in body["tools"]) == len(NAMES)
     assert [each.get("cache_control") for each in body["tools"] if each["name"] == CORE[-1]] == [MARKER]
+
+
+@in_a_loop
+async def test_searches_that_the_api_makes_itself_are_counted_too(stream) -> None:
+    fake = FakeLLM([Move(searches=("weather forecast", "xyzzy", Search("rain", error="unavailable")), text="Well.")])
+    proxied = Proxied(fake, executor="native")
+    assert await Agent(proxied, stream=stream).says("Rain?") == "Well."
+    assert (proxied.tally.searches, proxied.tally.searches_empty) == (3, 2)
 
 
 @in_a_loop

@@ -292,9 +292,13 @@ class MessagesReply:
 
     def _refer(self, block: Json) -> None:
         """Remembers the definitions that a search found: every later request has to have them."""
+        if block.get("type") != "tool_search_tool_result":
+            return
         content = block.get("content")
-        found = content.get("tool_references") if isinstance(content, dict) else None
-        for each in found if isinstance(found, list) else ():
+        given = content.get("tool_references") if isinstance(content, dict) else None
+        found = given if isinstance(given, list) else []
+        self.turn.found.append(len(found))
+        for each in found:
             tool = self.turn.known.get(str(each.get("tool_name"))) if isinstance(each, dict) else None
             if tool is not None:
                 self.turn.memory.definitions[tool.name] = msgspec.json.decode(tool.raw)

@@ -201,6 +201,8 @@ class DeferringPlanner:
             return await self._search(ask, memory, offer)
 
         async def keep() -> None:
+            self._tally.searches += len(turn.found)
+            self._tally.searches_empty += turn.found.count(0)
             await self._keeper.keep(key, memory)
             reply_id = getattr(reply, "id", "")
             if reply_id and looked.family == "responses":

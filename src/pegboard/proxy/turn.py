@@ -45,6 +45,8 @@ class Turn:
         """Of all visible text so far."""
         self.is_kept = False
         """Whether what was hidden is remembered already."""
+        self.found: list[int] = []
+        """How many tools each search of the API's own found."""
         self._prior = prior
         self._row = row
         self._last = ""
