@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ OURS = re.compile(r"server_tool_use|tool_search_tool|tool_reference|search_tools
 """What stands in the search blocks of either executor, and nowhere else."""
 DECLARED = (None, "custom", "function")
 """Types of tools that the client runs; the others are run by the API, and always stay."""
+UNSAID = {"type", "id", "call_id", "tool_call_id", "tool_use_id", "status", "annotations", "logprobs", "cache_control"}
 MOST_SHOWN = 25
 SEARCHED = {"native": "tool_search_tool_result", "bridge": "search_tools"}
 
@@ -128,6 +130,30 @@ def searches_stayed_hidden(report: Report, executor: str) -> None:
     assert not any(OURS.search(run.out) for run in report.runs)
 
 
+def what_was_found_stayed_found(report: Report) -> None:
+    """Every history begins with all of the one before it, searches too, so nothing has to be found or cached again."""
+    for before, after in pairwise(said(each.raw) for each in at_work(report.reached, "raw")):
+        assert after[: len(before)] == before
+    first, second = (tally["searches"] for tally in report.tallies)
+    assert first > 0
+    assert second == 0
+
+
+def said(raw: str) -> list[str]:
+    """All words of a history; clients leave ids out, move cache markers, and write a text as one or as a block."""
+    body = json.loads(raw)
+    return words([body.get("messages"), body.get("input")])
+
+
+def words(value: Any) -> list[str]:
+    """In an order that does not depend on how objects were written."""
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, dict):
+        value = [value[key] for key in sorted(value) if key not in UNSAID]
+    return [text for each in value for text in words(each)] if isinstance(value, list) else []
+
+
 def pointing_was_taken_back(report: Report) -> None:
     """The agent went nowhere but to the proxy; then its address is what it was."""
     address = re.search(r"http://127\.0\.0\.1:\d+/v1", report.before)
@@ -150,6 +176,7 @@ def test_an_agents_tools_are_deferred_found_and_run_by_it_and_it_notices_nothing
     tools_were_deferred(reached, heard, executor)
     own_tools_stayed(reached, heard, AGENTS[agent])
     searches_stayed_hidden(report, executor)
+    what_was_found_stayed_found(report)
     assert [tally["deferred"].get(executor, 0) > 0 for tally in report.tallies] == [True, True]
     if AGENTS[agent].settings:
         pointing_was_taken_back(report)
