@@ -13,6 +13,7 @@ import pytest
 
 from pegboard.config.model import Config, ProxyConfig, StoreConfig
 from pegboard.errors import MissingExtra, PegboardError
+from pegboard.proxy import connection
 from pegboard.proxy import serve as serving
 from pegboard.proxy.tally import Running, Tally
 from tests.proxies import PATIENCE, PassAll, get, post, proxy, running
@@ -100,6 +101,85 @@ def test_without_uvicorn_it_is_said_what_to_install(tmp_path: Path, monkeypatch:
     error = refused(tmp_path, "127.0.0.1:0")
     assert isinstance(error, MissingExtra)
     assert "pegboard[http]" in error.hint
+
+
+@pytest.mark.parametrize("before", [0, 1, 2])
+def test_whoever_never_sends_a_whole_head_is_hung_up_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: int
+) -> None:
+    """Also after whole requests on the same connection."""
+    monkeypatch.setattr(connection, "HEADER_SECONDS", 0.3)
+
+    async def main() -> None:
+        async with upstream(say_ok) as up, proxy({"up": up.url}, tmp_path) as px:
+            client = await px.connect()
+            for _ in range(before):
+                await client.send(post("/up/v1/x"))
+                assert (await client.reply()).body == b"ok"
+            await client.send(b"POST /up/v1/x HTTP/1.1\r\nHost: local")
+            assert await client.all() == b""
+            client.close()
+            assert px.tally.requests == before
+
+    running(main)
+
+
+def test_a_request_that_takes_its_time_is_not_taken_for_one_without_a_head(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "HEADER_SECONDS", 0.05)
+    passed = asyncio.Event()
+
+    async def answer(connection: Connection, request: Request) -> None:
+        asyncio.get_running_loop().call_later(0.3, passed.set)  # long after whoever sent no head was given up
+        await passed.wait()
+        await connection.send(response(b"ok"))
+
+    async def main() -> None:
+        async with upstream(answer) as up, proxy({"up": up.url}, tmp_path) as px:
+            client = await px.connect()
+            for _ in range(2):
+                passed.clear()
+                await client.send(post("/up/v1/x"))
+                assert (await client.reply()).body == b"ok"
+            client.close()
+
+    running(main)
+
+
+def test_more_connections_than_there_is_room_for_are_told_so_and_harm_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serving, "MAX_CONNECTIONS", 3)
+
+    async def main() -> None:
+        async with upstream(say_ok) as up, proxy({"up": up.url}, tmp_path) as px:
+            first = [await px.connect() for _ in range(2)]
+            for client in first:
+                await client.send(post("/up/v1/x"))
+                assert (await client.reply()).status == 200
+            statuses = [(await px.ask(post("/up/v1/x"))).status for _ in range(3)]
+            assert set(statuses) == {503}
+            for client in first:
+                await client.send(post("/up/v1/x"))
+                client.close()
+            assert px.tally.requests == 2
+
+    running(main)
+
+
+def test_a_head_without_bounds_is_refused(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with upstream(say_ok) as up, proxy({"up": up.url}, tmp_path) as px:
+            client = await px.connect()
+            client.writer.write(
+                b"GET /up/v1/x HTTP/1.1\r\nHost: localhost\r\nX: " + b"y" * 4 * serving.MAX_HEADER_BYTES
+            )
+            assert b" 400 " in (await client.all()).split(b"\r\n")[0]
+            client.close()
+            assert up.requests == []
+
+    running(main)
 
 
 def test_streams_may_finish_when_the_proxy_is_told_to_end(tmp_path: Path) -> None:

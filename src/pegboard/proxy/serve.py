@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import select
 import signal
 import socket
-import struct
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pegboard.errors import MissingExtra, PegboardError, StoreError
-from pegboard.proxy.client import LINE
 from pegboard.proxy.routes import BUILT_IN
 from pegboard.proxy.tally import Tally
 
@@ -29,14 +26,11 @@ if TYPE_CHECKING:
 
 RUNNING_FILE = "proxy.json"
 WRITE_SECONDS = 3.0
-HEADER_SECONDS = 30.0
-"""How long a connection may take to send a whole set of headers."""
 KEEP_ALIVE_SECONDS = 75
 """Longer than clients keep theirs, so that they never write into a connection being closed."""
 GRACE_SECONDS = 10
 MAX_CONNECTIONS = 4096
 MAX_HEADER_BYTES = 64 * 1024
-_LEFT = getattr(select, "POLLRDHUP", 0)
 _ENDING = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -155,6 +149,8 @@ def _server(app: ProxyApp) -> Any:
         raise MissingExtra("The proxy", "http") from None
     import logging
 
+    from pegboard.proxy.connection import ClientConnection
+
     # It complains of every answer that is cut and of every request that is no HTTP; these are counted, or not ours.
     logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
 
@@ -168,7 +164,7 @@ def _server(app: ProxyApp) -> Any:
     return Quiet(
         uvicorn.Config(
             app,
-            http=_protocol(),
+            http=ClientConnection,
             ws="none",
             lifespan="off",
             log_config=None,
@@ -182,55 +178,3 @@ def _server(app: ProxyApp) -> Any:
             h11_max_incomplete_event_size=MAX_HEADER_BYTES,
         )
     )
-
-
-def _protocol() -> type[asyncio.Protocol]:
-    from uvicorn.protocols.http.h11_impl import H11Protocol
-
-    from pegboard.proxy.sockets import JoinedWrites
-
-    class Line(H11Protocol):
-        """A connection that requests can reach, and that hangs up on whoever sends no whole request."""
-
-        def __init__(self, config: Any, server_state: Any, app_state: dict[str, Any], **more: Any) -> None:
-            super().__init__(config, server_state, {**app_state, LINE: self}, **more)
-
-        def connection_made(self, transport: Any) -> None:
-            self._joined = JoinedWrites(transport)
-            super().connection_made(self._joined)
-            self._patience = asyncio.get_running_loop().call_later(HEADER_SECONDS, self._lose_patience)
-
-        def _lose_patience(self) -> None:
-            cycle: object = self.cycle
-            if cycle is None and not self.transport.is_closing():
-                self.transport.close()
-
-        def connection_lost(self, exc: Exception | None) -> None:
-            self._patience.cancel()
-            super().connection_lost(exc)
-
-        def is_gone(self) -> bool:
-            """Whether the client hung up, although nobody reads what it sent."""
-            return _hung_up(self.transport)
-
-        def hold(self) -> None:
-            """What is written next may wait for what is written right after it."""
-            self._joined.hold()
-
-        def reset(self) -> None:
-            """Breaks off, so that nobody can take what came for all there is."""
-            end = self.transport.get_extra_info("socket")
-            if end is not None and end.fileno() >= 0:
-                end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            self.transport.abort()
-
-    return Line
-
-
-def _hung_up(transport: asyncio.Transport) -> bool:
-    end = transport.get_extra_info("socket")
-    if end is None or end.fileno() < 0:
-        return True
-    poll = select.poll()
-    poll.register(end.fileno(), _LEFT)
-    return bool(poll.poll(0))
