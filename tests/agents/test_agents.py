@@ -7,7 +7,10 @@ proxy was begun anew. The model behind is scripted; everything else is what a pe
 from __future__ import annotations
 
 import json
+import os
 import re
+import select
+import subprocess
 import sys
 from itertools import pairwise
 from pathlib import Path
@@ -194,3 +197,18 @@ def test_claude_code_keeps_its_own_deferral_and_not_a_byte_is_changed(executor: 
     assert any("tool_reference" in each.body for each in report.heard)
     assert [tally["deferred"] for tally in report.tallies] == [{}, {}]
     assert all("the client defers by itself" in tally["passed"] for tally in report.tallies)
+
+
+def test_what_takes_too_long_in_there_is_ended_with_all_that_it_has_started(tmp_path: Path) -> None:
+    if reason := refusal():
+        pytest.skip(reason)
+    held = tmp_path / "held"
+    os.mkfifo(held)
+    reader = os.open(held, os.O_RDONLY | os.O_NONBLOCK)
+    line = ["sh", "-c", f"exec 3>{held}; echo begun >&3; setsid sleep 500 & sleep 500"]
+    with os.fdopen(reader, "rb", buffering=0) as pipe:
+        with pytest.raises(subprocess.TimeoutExpired):
+            run_alone(line, env={"PATH": os.environ["PATH"]}, folder=tmp_path, seconds=2)
+        assert pipe.read(100) == b"begun\n"
+        assert select.select([pipe], [], [], 60)[0], "somebody holds it still"
+        assert pipe.read(100) == b""
