@@ -54,6 +54,8 @@ class Reached(msgspec.Struct, frozen=True, kw_only=True):
     """One request that reached the model's API."""
 
     path: str
+    headers: dict[str, str]
+    """By lower-case name."""
     raw: str
     """The body as it came."""
     shown: list[str]
@@ -110,6 +112,7 @@ class Api(FakeLLM):
         names = self.model.shown[-1].names if len(self.model.shown) > shown else ()
         reached = Reached(
             path=path,
+            headers={name.lower(): value for name, value in headers.items()},
             raw=raw.decode(),
             shown=list(names),
             refused=self.requests[-1].refused if len(self.requests) > seen else "not understood",

@@ -185,12 +185,19 @@ def test_an_agents_tools_are_deferred_found_and_run_by_it_and_it_notices_nothing
         pointing_was_taken_back(report)
 
 
+def end_to_end(headers: dict[str, str]) -> list[tuple[str, str]]:
+    """Without those that are between two neighbours only."""
+    return sorted((name, value) for name, value in headers.items() if name not in ("host", "connection"))
+
+
 @pytest.mark.parametrize("executor", ["auto", "native", "bridge"])
 def test_claude_code_keeps_its_own_deferral_and_not_a_byte_is_changed(executor: str, tmp_path: Path) -> None:
     report = lived("claude", executor, "messages", tmp_path)
     agent_did_its_work(report)
     nothing_was_refused_or_cut(report)
-    assert sorted(each.body for each in report.heard) == sorted(each.raw for each in report.reached)
+    heard = [(each.body, end_to_end(each.headers)) for each in report.heard]
+    assert sorted(heard) == sorted((each.raw, end_to_end(each.headers)) for each in report.reached)
+    assert all("anthropic-beta" in dict(headers) for _, headers in heard)
     assert sorted(each.reply for each in report.heard) == sorted(each.reply for each in report.reached)
     assert of_servers(report.reached[0].shown) == []
     assert any('"name": "ToolSearch"' in each.reply or '"name":"ToolSearch"' in each.reply for each in report.heard)
