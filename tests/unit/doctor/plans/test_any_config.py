@@ -5,9 +5,7 @@ Seeds make the cases, so each failure can be seen again. Ten thousand of them ru
 
 from __future__ import annotations
 
-import os
 import shutil
-import tempfile
 from collections import Counter
 from pathlib import Path
 from random import Random
@@ -182,17 +180,6 @@ def _live(seeds: range, folder: Path) -> Counter[str]:
 def _are_telling(ends: Counter[str]) -> bool:
     """Whether nearly all went the whole way."""
     return ends["undone"] > 0.85 * ends.total() and ends["refused as written"] < 0.05 * ends.total()
-
-
-@pytest.fixture
-def quick(tmp_path):
-    """A folder on a disk that need not turn, where there is one: each case syncs a dozen times."""
-    memory = Path("/dev/shm")
-    if not os.access(memory, os.W_OK):
-        yield tmp_path
-        return
-    with tempfile.TemporaryDirectory(dir=memory) as folder:
-        yield Path(folder)
 
 
 @pytest.mark.parametrize("start", range(0, 400, 100))
