@@ -249,6 +249,7 @@ AGENTS = {
             install="cline",
             settings=".cline/data/settings/providers.json",
             spare="team_.*",
+            spare_step=Step((("team_status", {}),), ("taskCounts",), {"team_status": "team status snapshot"}),
         ),
         _CLAUDE,
         _CLAUDE._replace(

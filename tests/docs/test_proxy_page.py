@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from pegboard.config.installers.agents import AGENTS
+from tests.agents.packages import PACKAGES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "proxy.md").read_text("utf-8")
 SETTINGS = """\
@@ -50,3 +51,8 @@ def test_the_edit_on_the_page_is_the_edit_that_is_made_and_taken_back(tmp_path: 
 
 def test_the_page_names_every_agent() -> None:
     assert [agent.id for agent in AGENTS if f"`{agent.id}`" not in PAGE] == []
+
+
+def test_the_page_has_the_versions_that_are_tried() -> None:
+    tried = PAGE.partition("## Tried with")[2].partition("\n## ")[0]
+    assert [each for each in PACKAGES.values() if f"| {each.version} |" not in tried] == []
