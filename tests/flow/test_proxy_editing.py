@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.proxies import Shout, ShoutAll, decoded, post, proxy, running
+from tests.proxies import PATIENCE, Shout, ShoutAll, decoded, post, proxy, running
 from tests.servers.raw_upstream import Connection, Request, chunked, response, upstream
 
 PATH = "/up/v1/messages"
@@ -123,6 +124,41 @@ def test_rounds_follow_each_other_on_one_answer(tmp_path: Path) -> None:
             assert [request.body for request in up.requests] == [b"A", b"again", b"again"]
             assert [request.values(b"x-api-key") for request in up.requests] == [[b"k"]] * 3
             assert (up.connections, px.tally.rounds, px.tally.requests) == (1, 2, 1)
+
+    running(main)
+
+
+def test_a_key_that_marks_a_request_as_sent_before_is_not_on_the_rounds_that_follow(tmp_path: Path) -> None:
+    """An API that knows such keys would give the first round's reply again, or refuse the key on another body."""
+
+    async def main() -> None:
+        async with upstream(Script(STREAM, STREAM)) as up, proxy({"up": up.url}, tmp_path, ShoutAll(rounds=2)) as px:
+            await px.ask(post(PATH, b"a", "Idempotency-Key: once", "X-API-Key: k"))
+            assert [request.values(b"idempotency-key") for request in up.requests] == [[b"once"], []]
+            assert [request.values(b"x-api-key") for request in up.requests] == [[b"k"], [b"k"]]
+
+    running(main)
+
+
+@pytest.mark.parametrize("is_changed", [False, True])
+@pytest.mark.parametrize("who", ["client", "server"])
+def test_what_a_reply_that_broke_off_has_cost_is_counted(tmp_path: Path, is_changed: bool, who: str) -> None:
+    async def answer(connection: Connection, request: Request) -> None:
+        told = chunked(b"data: " + USAGE + b"\n\n", headers=(b"Content-Type: text/event-stream",), end=False)
+        await connection.send(told)
+        await connection.stay() if who == "client" else connection.rst()
+
+    async def main() -> None:
+        async with upstream(answer) as up, proxy({"up": up.url}, tmp_path, ShoutAll() if is_changed else None) as px:
+            client = await px.connect()
+            await client.send(post(PATH))
+            await client.until(b"}}\n\n")
+            client.close()
+            async with asyncio.timeout(PATIENCE):
+                while not px.tally.failures:
+                    await asyncio.sleep(0)
+            tokens = px.tally.deferred_tokens if is_changed else px.tally.direct_tokens
+            assert (tokens.requests, tokens.input, tokens.output) == (1, 5, 2)
 
     running(main)
 

@@ -24,6 +24,10 @@ _FRAMING = frozenset({b"content-length", b"content-encoding"})
 _NOT_OF_REQUESTS = frozenset({b"host", b"content-length", b"expect"})
 """Host names the upstream; the length is said anew; who asks whether to continue was answered here."""
 
+_OF_ENCODINGS = frozenset({b"content-encoding", b"accept-encoding"})
+_ONCE = frozenset({b"idempotency-key", b"x-idempotency-key"})
+"""They say that a request was sent before."""
+
 
 def end_to_end(headers: Iterable[Header]) -> list[Header]:
     """Without what is meant for this connection alone, and what its Connection header names besides."""
@@ -43,9 +47,12 @@ def request_headers(headers: Iterable[Header], host: bytes, length: int | None, 
     return kept
 
 
-def edited_request_headers(headers: Iterable[Header], host: bytes, length: int) -> list[Header]:
-    """The same for a body that was changed: it is plain JSON, and so must the answer be."""
-    plain = [(name, value) for name, value in headers if name.lower() not in (b"content-encoding", b"accept-encoding")]
+def edited_request_headers(
+    headers: Iterable[Header], host: bytes, length: int, *, is_first: bool = True
+) -> list[Header]:
+    """The same for a body that was changed: it is plain JSON, and so must the answer be. Later rounds are new ones."""
+    ours = _OF_ENCODINGS if is_first else _OF_ENCODINGS | _ONCE
+    plain = [(name, value) for name, value in headers if name.lower() not in ours]
     return [*request_headers(plain, host, length, chunked=False), (b"accept-encoding", b"identity")]
 
 

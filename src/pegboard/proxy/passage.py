@@ -67,15 +67,17 @@ class Passage(msgspec.Struct):
 
     async def _relay(self, reply: Reply) -> None:
         answer, meter = self.client.answer, self._meter(reply)
-        with self._streaming(reply):
-            await answer.begin(reply.status, end_to_end(reply.headers))
-            async for data in reply:
-                if meter is not None:
-                    meter.feed(data)
-                await answer.write(data)
-            await answer.end()
-        if meter is not None:
-            meter.reader.add_to(self.tally.direct_tokens)
+        try:
+            with self._streaming(reply):
+                await answer.begin(reply.status, end_to_end(reply.headers))
+                async for data in reply:
+                    if meter is not None:
+                        meter.feed(data)
+                    await answer.write(data)
+                await answer.end()
+        finally:  # what broke off has cost something, too
+            if meter is not None:
+                meter.reader.add_to(self.tally.direct_tokens)
 
     def _meter(self, reply: Reply) -> Meter | None:
         if self.route.wire is None or reply.status != 200:
@@ -87,10 +89,17 @@ class Passage(msgspec.Struct):
     async def edited(self, exchange: Exchange) -> None:
         """The exchange's request, and as many rounds as it takes."""
         assert self.route.wire is not None
-        held: list[bytes] | None = None if exchange.streamed else []
         meter = Meter.of(self.route.wire)
+        try:
+            await self._rounds(exchange, meter)
+        finally:
+            meter.reader.add_to(self.tally.deferred_tokens)
+
+    async def _rounds(self, exchange: Exchange, meter: Meter) -> None:
+        held: list[bytes] | None = None if exchange.streamed else []
+        is_first = True
         while True:
-            reply = await self._round(exchange)
+            reply = await self._round(exchange, is_first=is_first)
             if reply is None:
                 return
             async with contextlib.aclosing(reply):
@@ -98,8 +107,8 @@ class Passage(msgspec.Struct):
             if not await self._again(exchange):
                 break
             self.tally.rounds += 1
+            is_first = False
         await self._finish(reply.headers, held)
-        meter.reader.add_to(self.tally.deferred_tokens)
 
     async def _again(self, exchange: Exchange) -> bool:
         try:
@@ -110,10 +119,10 @@ class Passage(msgspec.Struct):
                 await self._break_off(exchange, 502, self.error(502, words))
             raise ApiFailed(CUT, words) from None
 
-    async def _round(self, exchange: Exchange) -> Reply | None:
+    async def _round(self, exchange: Exchange, *, is_first: bool) -> Reply | None:
         """One round's reply with status 200; None when it was another, which the client then has."""
         host = self.api.address.authority
-        headers = edited_request_headers(self.client.headers, host, len(exchange.body))
+        headers = edited_request_headers(self.client.headers, host, len(exchange.body), is_first=is_first)
         is_begun = self.client.answer.is_begun
         try:
             reply = await self._ask(headers, exchange.body)
