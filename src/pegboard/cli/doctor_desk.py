@@ -147,7 +147,8 @@ def _real(file: Path) -> Path:
 def examined(args: argparse.Namespace, machine: Machine) -> tuple[Evidence, tuple[Finding, ...]]:
     """All that can be known, and what was found in the part that was asked for; what it brings most comes first."""
     with Progress() as progress:
-        whole = asyncio.run(doctor_examine.examine(machine, days=args.days, progress=progress))
+        actions = doctor_examine.applied(args)
+        whole = asyncio.run(doctor_examine.examine(machine, days=args.days, progress=progress, actions=actions))
     evidence = doctor_examine.only(whole, agent=args.agent, project=args.project)
     return evidence, wanted(diagnose(evidence, now=time.time()).findings, args.ids)
 

@@ -10,15 +10,18 @@ import asyncio
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, get_args
 
 import msgspec
 
 from pegboard.doctor.facts import Agent, AgentState, Evidence
+from pegboard.errors import PegboardError
 
 if TYPE_CHECKING:
+    from pegboard.doctor.plans.actions import Action
     from pegboard.doctor.settings.machine import Machine
 
 DAYS = 30
@@ -68,11 +71,17 @@ def here() -> Machine:
 
 
 async def examine(
-    machine: Machine, *, days: int = DAYS, progress: Report | None = None, now: float | None = None
+    machine: Machine,
+    *,
+    days: int = DAYS,
+    progress: Report | None = None,
+    now: float | None = None,
+    actions: Sequence[Action] = (),
 ) -> Evidence:
     """Everything that can be known: sessions of the last days, and settings of today wherever they ran."""
     from pegboard.doctor.evidence.gather import read_sessions
     from pegboard.doctor.evidence.kept import Kept
+    from pegboard.doctor.plans.dated import dated
     from pegboard.doctor.settings.read import read_states
 
     since = (time.time() if now is None else now) - days * DAY
@@ -89,13 +98,23 @@ async def examine(
     states = await asyncio.to_thread(read_states, machine, folders)
     return Evidence(
         sessions=gathered.sessions,
-        states=states,
+        states=dated(states, actions),
         read_bytes=gathered.read_bytes,
         read_files=gathered.read_files,
         broken_lines=gathered.broken_lines,
         unknown_records=gathered.unknown_records,
         notes=gathered.notes,
     )
+
+
+def applied(args: argparse.Namespace) -> tuple[Action, ...]:
+    """What was applied before, as far as anybody can tell: a broken journal is no reason not to look."""
+    from pegboard.cli.proxy_places import proxy_config
+    from pegboard.doctor.plans.journal import actions
+
+    with suppress(PegboardError):
+        return actions(proxy_config(args).state_dir)
+    return ()
 
 
 def _names(states: Iterable[AgentState]) -> dict[str, set[str]]:

@@ -39,7 +39,8 @@ def run(args: argparse.Namespace) -> int:
     """Looks and tells; what is found is no failure."""
     machine = doctor_examine.here()
     with Progress() as progress:
-        whole = asyncio.run(doctor_examine.examine(machine, days=args.days, progress=progress))
+        actions = doctor_examine.applied(args)
+        whole = asyncio.run(doctor_examine.examine(machine, days=args.days, progress=progress, actions=actions))
     evidence = doctor_examine.only(whole, agent=args.agent, project=args.project)
     diagnosis = diagnose(evidence, now=time.time())
     if args.json:

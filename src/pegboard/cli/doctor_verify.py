@@ -55,15 +55,25 @@ def _request(args: argparse.Namespace, machine: Machine) -> Request:
     from pegboard.doctor.settings.read import read_states
 
     states = read_states(machine, [machine.cwd])
-    urls = (args.url,) if args.url else endpoints_in(states)
-    if not urls:
+    model = args.model or model_in(states)
+    if args.url:
+        return request_to(args.url, model, machine.environ)
+    found = endpoints_in(states)
+    if not found:
         raise PegboardError(
             "Claude Code talks to Anthropic's own endpoint, which takes deferral; there is nothing to verify.",
             hint="--url asks another one.",
         )
-    if len(urls) > 1:
-        raise PegboardError(f"Claude Code is set to {' and '.join(urls)}.", hint="Say which with --url.")
-    return request_to(urls[0], args.model or model_in(states), machine.environ)
+    if len(found) > 1:
+        raise PegboardError(f"Claude Code is set to {' and '.join(found)}.", hint="Say which with --url.")
+    [(url, said)] = found.items()
+    if args.yes and said.scope in ("project", "local"):
+        # Whoever wrote the project's files must not decide where a key goes that nobody was asked about.
+        raise PegboardError(
+            f"{said.file} asks for {url}, and a project's file does not decide alone where your key goes.",
+            hint=f"Say so yourself: --url {url}",
+        )
+    return request_to(url, model, machine.environ)
 
 
 def _show(request: Request) -> None:

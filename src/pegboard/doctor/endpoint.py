@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 import msgspec
 
 from pegboard.config.check import wrong_upstream
-from pegboard.doctor.checks import claude_rules
-from pegboard.doctor.facts import AgentState
+from pegboard.doctor.checks import claude_rules, models
+from pegboard.doctor.facts import AgentState, Setting
 from pegboard.doctor.plans.verdicts import Verdict, plain_url
 from pegboard.errors import PegboardError
 from pegboard.store.files import DiskFiles
@@ -91,6 +91,11 @@ def request_to(url: str, model: str, environ: Mapping[str, str]) -> Request:
     """The request to this endpoint; refuses to send a key where it does not belong."""
     if wrong := wrong_upstream(url):
         raise PegboardError(f"{url}: {wrong}.", hint="Nothing was sent.")
+    if models.too_old((model,)):
+        raise PegboardError(
+            f"{model} is too old to defer, so what it answers says nothing of the endpoint.",
+            hint="Say a newer one with --model. Nothing was sent.",
+        )
     key = next((name for name in ("ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_API_KEY") if environ.get(name)), "")
     if not key and not is_loopback(urlsplit(url).hostname or ""):
         raise PegboardError(
@@ -100,17 +105,18 @@ def request_to(url: str, model: str, environ: Mapping[str, str]) -> Request:
     return Request(url=plain_url(url), model=model, key_from=key)
 
 
-def endpoints_in(states: Iterable[AgentState]) -> tuple[str, ...]:
-    """The addresses besides Anthropic's own that Claude Code is set to."""
+def endpoints_in(states: Iterable[AgentState]) -> dict[str, Setting]:
+    """The addresses besides Anthropic's own that Claude Code is set to, and what says so."""
     found = (state.setting(claude_rules.BASE_URL) for state in states if claude_rules.is_elsewhere(state))
-    return tuple(dict.fromkeys(plain_url(each.value) for each in found if each is not None))
+    return {plain_url(each.value): each for each in found if each is not None}
 
 
 def model_in(states: Iterable[AgentState]) -> str:
     """A model that the endpoint should know: a small one that the settings name, or Anthropic's."""
     listed = tuple(states)
     named = (state.setting(name) for name in _MODELS for state in listed if state.agent == "claude-code")
-    return next((each.value for each in named if each is not None and each.value.strip()), MODEL)
+    values = (each.value.strip() for each in named if each is not None)
+    return next((value for value in values if value and not models.too_old((value,))), MODEL)
 
 
 def ask(request: Request, environ: Mapping[str, str]) -> Answer:
@@ -128,9 +134,16 @@ def ask(request: Request, environ: Mapping[str, str]) -> Answer:
                 if len(body) > _LARGEST:
                     break
             return answer_of(response.status_code, body)
-    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-        reason = str(error) or type(error).__name__
-        raise PegboardError(f"{request.url} could not be asked: {reason}.", hint="Nothing was remembered.") from None
+    except UnicodeEncodeError:
+        raise PegboardError(
+            f"The key in {request.key_from} has letters that no key has; nothing was sent.", hint="Set it anew."
+        ) from None
+    except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError) as error:
+        # OSError and ValueError: certificates or a proxy that the environment names, and that make no sense.
+        reason = str(error).rstrip(".") or type(error).__name__
+        raise PegboardError(
+            f"{request.url} could not be asked: {reason}.", hint="Is it running? Nothing was remembered."
+        ) from None
 
 
 def answer_of(status: int, body: bytes) -> Answer:
@@ -209,4 +222,7 @@ class Endpoints:
         try:
             self._files.write(self._file, encoded)
         except OSError as error:
-            raise PegboardError(f"{self._file} cannot be written: {error.strerror or error}.") from None
+            raise PegboardError(
+                f"{self._file} cannot be written: {error.strerror or error}.",
+                hint="The endpoint has answered, but nobody will know: make room there, and ask it again.",
+            ) from None
