@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import signal
 import stat
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +79,29 @@ class Clinic:
         assert "Traceback" not in done.stderr, done.stderr
         return done
 
+    def at_terminal(self, *words: str, typed: Sequence[tuple[str, str]]) -> tuple[int, str]:
+        """The same with a person at a terminal, who types each answer once its question has come."""
+        terminal, inside = pty.openpty()
+        with subprocess.Popen(
+            [sys.executable, __file__, str(self.home.root), "-", "doctor", *words],
+            cwd=self.home.project,
+            env={**self.variables(), "PYTHONPATH": os.pathsep.join(sys.path), "TERM": "xterm"},
+            start_new_session=True,
+            stdin=inside,
+            stdout=inside,
+            stderr=inside,
+        ) as process:
+            os.close(inside)
+            shown, seen, left = "", 0, list(typed)
+            while data := _read(terminal):
+                shown += data
+                if left and left[0][0] in shown[seen:]:
+                    seen = len(shown)
+                    os.write(terminal, left.pop(0)[1].encode())
+        os.close(terminal)
+        assert "Traceback" not in shown
+        return process.returncode, shown
+
     def files(self) -> dict[str, Any]:
         """Every file with its bytes and mode and every link, but for what Pegboard and databases keep."""
         found: dict[str, Any] = {}
@@ -89,6 +114,13 @@ class Clinic:
             elif path.is_file():
                 found[name] = (path.read_bytes(), stat.S_IMODE(path.stat().st_mode))
         return found
+
+
+def _read(terminal: int) -> str:
+    try:
+        return os.read(terminal, 4096).decode(errors="replace")
+    except OSError:  # how Linux says that nobody has the other end open any more
+        return ""
 
 
 def machine_below(root: Path) -> Machine:
