@@ -179,14 +179,14 @@ def test_no_key_no_request(clinic, monkeypatch):
     assert "ANTHROPIC_AUTH_TOKEN" in err
 
 
-@pytest.mark.parametrize("key", ["schlüssel", "two\nlines"])
+@pytest.mark.parametrize("key", ["schlüssel", "two\nlines", "nul\x7f"])
 def test_a_key_that_cannot_be_sent_is_not_shown(key, clinic, monkeypatch):
     with served(FakeLLM([])) as url:
         there = clinic(url)
         monkeypatch.setenv("ANTHROPIC_API_KEY", key)
         _, err = there.run("verify-endpoint", "--yes", code=1)
-    assert key not in err
-    assert "could not be asked" in err or "letters that no key has" in err
+    assert "The key in ANTHROPIC_API_KEY has letters that no key has; nothing was sent." in err
+    assert key[:3] not in err
 
 
 def test_a_projects_file_does_not_decide_alone_where_a_key_goes(clinic):

@@ -96,7 +96,10 @@ def request_to(url: str, model: str, environ: Mapping[str, str]) -> Request:
             f"{model} is too old to defer, so what it answers says nothing of the endpoint.",
             hint="Say a newer one with --model. Nothing was sent.",
         )
-    key = next((name for name in ("ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_API_KEY") if environ.get(name)), "")
+    key = next((name for name in ("ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_API_KEY") if environ.get(name, "").strip()), "")
+    if key and not (environ[key].strip().isascii() and environ[key].strip().isprintable()):
+        # Whoever sends such a header quotes it when it fails.
+        raise PegboardError(f"The key in {key} has letters that no key has; nothing was sent.", hint="Set it anew.")
     if not key and not is_loopback(urlsplit(url).hostname or ""):
         raise PegboardError(
             "There is no key in the environment to ask with.",
@@ -134,10 +137,6 @@ def ask(request: Request, environ: Mapping[str, str]) -> Answer:
                 if len(body) > _LARGEST:
                     break
             return answer_of(response.status_code, body)
-    except UnicodeEncodeError:
-        raise PegboardError(
-            f"The key in {request.key_from} has letters that no key has; nothing was sent.", hint="Set it anew."
-        ) from None
     except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError) as error:
         # OSError and ValueError: certificates or a proxy that the environment names, and that make no sense.
         reason = str(error).rstrip(".") or type(error).__name__
@@ -172,7 +171,7 @@ def _hint(status: int) -> str:
 
 def _headers(request: Request, environ: Mapping[str, str]) -> dict[str, str]:
     headers = {"anthropic-version": "2023-06-01", "anthropic-beta": BETA, "accept": "application/json"}
-    key = environ.get(request.key_from, "")
+    key = environ.get(request.key_from, "").strip()
     if request.key_from == "ANTHROPIC_AUTH_TOKEN":
         headers["authorization"] = f"Bearer {key}"
     elif request.key_from:
