@@ -325,6 +325,116 @@ async def test_after_a_summary_tools_are_deferred_anew() -> None:
     assert [name for name, _ in agent.ran] == [FORECAST, FORECAST]
 
 
+def calling_itself(agent: Agent, name: str) -> None:
+    agent.client = agent.client.with_options(default_headers={"User-Agent": name})
+
+
+@pytest.mark.parametrize("executor", ["bridge", "native"])
+@in_a_loop
+async def test_which_tools_stay_is_kept_to_when_an_agent_calls_itself_otherwise(executor) -> None:
+    proxied = Proxied(FakeLLM([Move(thinking="x", text="a"), Move(text="b"), Move(text="c")]), executor=executor)
+    agent = Agent(proxied, stream=True)
+    agent.asked["tools"] = [*messages_tools(), {**messages_tools()[0], "name": "attempt_completion"}]
+    await agent.says("One")
+    calling_itself(agent, "opencode/1.18.33")
+    assert await agent.says("Two") == "b"
+    grows_only(proxied.sent)
+    other = Agent(proxied, stream=True)
+    other.asked["tools"] = agent.asked["tools"]
+    calling_itself(other, "opencode/1.18.33")
+    await other.says("One")  # a conversation that begins now is another, though it begins alike
+    first, _, last = ([each["name"] for each in shown(body)] for body in proxied.sent)
+    assert "attempt_completion" in first
+    assert "attempt_completion" not in last
+
+
+@pytest.mark.parametrize("executor", ["bridge", "native"])
+@in_a_loop
+async def test_which_tools_stay_is_kept_to_when_the_settings_are_changed(executor) -> None:
+    moves = [Move(thinking="x", text="a"), Move(text="b"), Move(text="c")]
+    proxied = Proxied(FakeLLM(moves), FakeStore(), executor=executor, keep=("mcp__mail__*",))
+    agent = Agent(proxied, stream=True)
+    await agent.says("One")
+    proxied.settings["keep"] = ()
+    proxied.restart()
+    assert await agent.says("Two") == "b"
+    grows_only(proxied.sent)
+    await Agent(proxied, stream=True).says("One")
+    assert len(shown(proxied.sent[2])) < len(shown(proxied.sent[1]))
+
+
+def shown(body: bytes) -> list[Any]:
+    return [each for each in json.loads(body)["tools"] if not each.get("defer_loading")]
+
+
+@pytest.mark.parametrize("header", ["authorization", "x-api-key", "api-key", "x-goog-api-key"])
+@in_a_loop
+async def test_users_of_a_shared_proxy_do_not_share_a_conversation_that_began_alike(header) -> None:
+    fake = FakeLLM([Move(text="a")])
+    proxied = Proxied(fake, executor="bridge", listen="0.0.0.0:8722")
+    body = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}], "tools": messages_tools()}
+    later = [
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": "a"},
+        {"role": "user", "content": "more"},
+    ]
+
+    async def planned(user: str, body: Any) -> Any:
+        asked = Asked(wire="messages", upstream="api", headers={header: user}, body=json.dumps(body).encode())
+        return await proxied.planner.plan(asked)
+
+    plan = await planned("ann", body)
+    _, _, pieces = fake.answer("/v1/messages", {}, plan.body)
+    plan.feed(b"".join(pieces))
+    plan.finish()
+    await plan.close()
+    assert not isinstance(await planned("ann", {**body, "messages": later}), Passed)
+    assert await planned("bob", {**body, "messages": later}) == Passed("not seen from its beginning")
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"authorization": "AWS4-HMAC-SHA256 Credential=x"},
+        {"x-amz-content-sha256": "x"},
+        {"content-digest": "sha-256=:x:"},
+        {"digest": "SHA-256=x"},
+        {"content-md5": "x"},
+        {"signature-input": 'sig=("content-digest")'},
+    ],
+    ids=lambda headers: next(iter(headers)),
+)
+@in_a_loop
+async def test_a_body_that_is_signed_is_not_changed(headers) -> None:
+    said = [{"role": "user", "content": "hi"}]
+    body = json.dumps({"model": "m", "max_tokens": 9, "messages": said, "tools": messages_tools()}).encode()
+    planner = Proxied(FakeLLM([]), executor="bridge").planner
+    plan = await planner.plan(Asked(wire="messages", upstream="api", headers=headers, body=body))
+    assert plan == Passed("the body is signed")
+
+
+@pytest.mark.parametrize("at", [1, 2], ids=["the model's", "the client's"])
+@pytest.mark.parametrize("odd", [7, "x", None, ["x"]])
+@in_a_loop
+async def test_a_message_that_would_be_changed_and_is_not_understood_makes_the_request_pass(at, odd) -> None:
+    both = Move(calls=(("call_tool", {"name": ISSUE, "arguments": {}}), ("search_tools", {"query": "rain"})))
+    proxied = Proxied(FakeLLM([both, Move(text="ok")]), executor="bridge")
+    agent = Agent(proxied, stream=True)
+    agent.history.append({"role": "user", "content": "Go"})
+    await agent.turn()
+    call = agent.history[1]["content"][0]["id"]
+    result = {"type": "tool_result", "tool_use_id": call, "content": "ran"}
+    history: list[Any] = [*agent.history, {"role": "user", "content": [result]}]
+
+    async def planned() -> Any:
+        body = json.dumps({**agent.asked, "messages": history}).encode()
+        return await proxied.planner.plan(Asked(wire="messages", upstream="api", headers={}, body=body))
+
+    assert not isinstance(await planned(), Passed)
+    history[at] = {**history[at], "content": [*history[at]["content"], odd]}
+    assert await planned() == Passed("not understood")
+
+
 ODD: dict[str, bytes] = {
     "tools are null": b'{"model":"m","tools":null,"messages":[]}',
     "tools are an object": b'{"model":"m","tools":{},"messages":[]}',

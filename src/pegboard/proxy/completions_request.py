@@ -15,7 +15,7 @@ from pegboard.proxy.function_calls import rebridged
 from pegboard.proxy.memory import Insert, Remembered, text_of
 from pegboard.proxy.toolset import Offer
 from pegboard.proxy.turn import Ask
-from pegboard.proxy.weave import Place, Row, places, rows_of, woven
+from pegboard.proxy.weave import NotUnderstood, Place, Row, places, rows_of, woven
 from pegboard.types import Json
 
 Fields = Mapping[str, msgspec.Raw]
@@ -74,6 +74,7 @@ class CompletionsRequest:
         here = {place: at[place] for place in sorted(at) if place.row == number}
         rounds = [each for inserts in here.values() for each in inserts if each.results is not None]
         beside = {place: [each for each in inserts if is_answered(each)] for place, inserts in here.items()}
+        _understood(message)
         done = woven([self._unbridged(block) for block in row.blocks], number, beside)
         calls = [block["call"] for _, blocks in done.parts for block in blocks if "call" in block]
         last = {**message, "tool_calls": calls} if calls else message
@@ -148,19 +149,52 @@ def parted(early: list[Json], message: Json) -> tuple[list[Json], Json]:
     before = [str(each["content"]) for each in early if each.get("content")]
     if not before:
         return early, rest
-    said = text_of(message.get("content"))
-    beyond = _rest(said, "".join(before))
-    if beyond is None:
+    content = message.get("content")
+    length = _begins(content, "".join(before))
+    if length is None:
         return [{**each, "content": None} for each in early], rest
+    beyond, gone = _after(content, length)
+    early = _marked(early, gone) if gone else early
     return early, {**rest, "content": beyond or (None if rest.get("tool_calls") else "")}
 
 
-def _rest(said: str, before: str) -> str | None:
-    """What comes after; clients may have stripped blanks at the ends."""
-    for head in (before, before.lstrip(), before.strip()):
-        if said.startswith(head):
-            return said[len(head) :]
-    return None
+def _marked(early: list[Json], part: Json) -> list[Json]:
+    """With what a part has beside its text, such as a cache marker, on the last text that was said before."""
+    last = max(number for number, each in enumerate(early) if each.get("content"))
+    said = {**early[last], "content": [{**part, "text": str(early[last]["content"])}]}
+    return [*early[:last], said, *early[last + 1 :]]
+
+
+def _understood(message: Json) -> None:
+    """Raises where a call would be lost if this message were written anew."""
+    calls = message.get("tool_calls")
+    if calls is not None and not (isinstance(calls, list) and all(isinstance(each, dict) for each in calls)):
+        raise NotUnderstood
+
+
+def _begins(content: Any, before: str) -> int | None:
+    """How much of it was said before; None where it is another text, or more than text."""
+    parts = content if isinstance(content, list) else ()
+    if not all(isinstance(part, dict) and isinstance(part.get("text"), str) for part in parts):
+        return None
+    said = text_of(content)
+    # Clients may have stripped blanks at the ends.
+    return next((len(head) for head in (before, before.lstrip(), before.strip()) if said.startswith(head)), None)
+
+
+def _after(content: Any, length: int) -> tuple[Any, Json | None]:
+    """What comes after so much of it: parts where they have more than text; and the last of such that are left out."""
+    if not isinstance(content, list) or all(part.keys() <= {"type", "text"} for part in content):
+        return text_of(content)[length:], None
+    left, gone = [], None
+    for part in content:
+        text = part["text"][length:]
+        length = max(length - len(part["text"]), 0)
+        if text or not part["text"]:
+            left.append({**part, "text": text})
+        elif part.keys() > {"type", "text"}:
+            gone = part
+    return left, gone
 
 
 def _beyond(value: Any, before: list[Any]) -> Any:

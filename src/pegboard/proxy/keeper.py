@@ -21,6 +21,7 @@ MOST_VARIANTS = 4
 """Of conversations that begin with the same words."""
 MOST_BYTES = 900_000
 """Of all that is kept under one key; a store takes no more than a mebibyte."""
+_BEGINNING = ("executor", "begun", "profile", "keep")
 _ENCODER = msgspec.json.Encoder()  # msgpack has no numbers as large as JSON may
 _DECODER = msgspec.json.Decoder(list[Remembered])
 
@@ -115,7 +116,7 @@ def chosen(known: Sequence[Remembered], begun: str, said: Collection[str]) -> Re
 
 
 def _began_as(one: Remembered, other: Remembered) -> bool:
-    return (one.executor, one.begun) == (other.executor, other.begun)
+    return all(getattr(one, field) == getattr(other, field) for field in _BEGINNING)
 
 
 def _likeness(each: Remembered, begun: str, said: Collection[str]) -> tuple[bool, bool, bool]:

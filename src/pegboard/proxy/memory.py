@@ -63,6 +63,10 @@ class Remembered(msgspec.Struct, kw_only=True, omit_defaults=True):
     """What the tool that calls is called in it; empty where none is needed."""
     listing: str = ""
     """What the model was told of deferred tools at the beginning; it does not change under its eyes."""
+    profile: str = ""
+    """The agent that began it: whose own tools stay."""
+    keep: list[str] = []
+    """Globs of tools that stay, by the settings of then: what is in sight must not change under the model's eyes."""
     kept: list[str] = []
     """Tools that stay although their names would not say so."""
     bridged: dict[str, bool] = {}

@@ -14,7 +14,7 @@ from pegboard.proxy.declared import marked, moved_markers
 from pegboard.proxy.memory import Insert, Remembered
 from pegboard.proxy.toolset import Offer
 from pegboard.proxy.turn import Ask
-from pegboard.proxy.weave import Row, parted, places, rows_of, woven
+from pegboard.proxy.weave import NotUnderstood, Row, parted, places, rows_of, woven
 from pegboard.types import Json
 
 Fields = Mapping[str, msgspec.Raw]
@@ -79,6 +79,7 @@ class MessagesRequest:
         self, message: Json, row: Row, number: int, at: dict[Any, list[Insert]], later: list[Json]
     ) -> list[Any]:
         """One message as the model had it; `later` are answers that wait for the client's next turn."""
+        _understood(message)
         if not row.is_reply:
             content = [*later, *row.blocks]
             later.clear()
@@ -109,6 +110,15 @@ def blocks_of(message: Json) -> list[Json]:
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
     return [each for each in content if isinstance(each, dict)] if isinstance(content, list) else []
+
+
+def _understood(message: Json) -> None:
+    """Raises where something of this message would be lost if it were written anew."""
+    content = message.get("content")
+    if not isinstance(content, str) and not (
+        isinstance(content, list) and all(isinstance(each, dict) for each in content)
+    ):
+        raise NotUnderstood
 
 
 def native_tools(offer: Offer, missing: Sequence[Json] = ()) -> list[msgspec.Raw]:

@@ -17,6 +17,7 @@ import msgspec
 from pegboard.config.model import Config, ProxyConfig
 from pegboard.errors import StoreError
 from pegboard.protocols import Store
+from pegboard.proxy.asker import is_signed, who
 from pegboard.proxy.decide import MOST_DEFERRED, Circumstances, executor_for, listing, too_little
 from pegboard.proxy.declared import Declared, Family
 from pegboard.proxy.exchange import Counted, Edited
@@ -31,6 +32,7 @@ from pegboard.proxy.searching import Searching, definitions, names_for
 from pegboard.proxy.tally import Tally
 from pegboard.proxy.toolset import Offer, ToolSet, ToolSets
 from pegboard.proxy.turn import Ask, ReplyEditor, RequestEditor, Turn
+from pegboard.proxy.weave import NotUnderstood
 from pegboard.types import Json
 
 Fields = Mapping[str, msgspec.Raw]
@@ -77,7 +79,7 @@ class DeferringPlanner:
         """The changed exchange, or why the request goes through as it is."""
         try:
             return await self._plan(asked)
-        except (msgspec.MsgspecError, UnicodeError, RecursionError):  # half characters, or depths without end
+        except (msgspec.MsgspecError, UnicodeError, RecursionError, NotUnderstood):  # half characters, endless depths
             return Passed("not understood")
 
     async def _plan(self, asked: Asked) -> Exchange | Passed:
@@ -89,7 +91,7 @@ class DeferringPlanner:
             return found
         key, memory = found
         # What the client forces is in sight, once: a prefix that changed for good would be paid for at every turn.
-        offer = self._offer(looked, [*memory.kept, *looked.forced])
+        offer = looked.tools.offer(memory.profile, tuple(memory.keep), [*memory.kept, *looked.forced])
         await self._answer_rest(looked.family, memory, offer)
         own = definitions(memory.search, memory.call, memory.listing) if memory.executor == "bridge" else ()
         request: RequestEditor = _request_editor(looked.family)(looked.fields, offer, memory, own)
@@ -112,11 +114,12 @@ class DeferringPlanner:
             return Passed("not understood")
         if tools.defers or defers_itself(fields):
             return Passed("the client defers by itself")
-        user = asked.headers.get("authorization", "") + asked.headers.get("x-api-key", "") if self._is_shared else ""
+        if is_signed(asked.headers):
+            return Passed("the body is signed")
         choice: Any = msgspec.json.decode(fields["tool_choice"]) if "tool_choice" in fields else None
         if isinstance(choice, dict) and choice.get("type") == "allowed_tools":
             return Passed("the client limits its tools itself")
-        begun = opening(family, fields, asked.upstream, user)
+        begun = opening(family, fields, asked.upstream, who(asked.headers) if self._is_shared else "")
         if begun is None:
             return Passed("not understood")
         about = Circumstances(
@@ -146,15 +149,12 @@ class DeferringPlanner:
             memory = _goes_on(looked.opening, known, looked.tools.mark)
             reason = "not seen from its beginning" if memory is None else _unfit(memory, executor, looked.tools.tools)
             return Passed(reason) if reason or memory is None else (key, memory)
-        deferred = self._offer(looked, looked.forced).deferred
+        deferred = looked.tools.offer(looked.about.profile, self._config.keep, looked.forced).deferred
         reason = too_little(self._config, deferred, self._savings.tokens_of)
         if reason:
             return Passed(reason)
-        fresh = _begun(looked, "bridge" if len(deferred) > MOST_DEFERRED else executor, deferred)
+        fresh = _begun(looked, "bridge" if len(deferred) > MOST_DEFERRED else executor, deferred, self._config.keep)
         return key, fresh if looked.asked.wire == "count_tokens" else self._keeper.begin(key, fresh)
-
-    def _offer(self, looked: Looked, kept: Sequence[str]) -> Offer:
-        return looked.tools.offer(looked.about.profile, self._config.keep, kept)
 
     # ── answering ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -285,8 +285,8 @@ def _ask_of(waiting: Json) -> Ask:
     return Ask(str(waiting["id"]), waiting["input"], {}, str(waiting["problem"]))
 
 
-def _begun(looked: Looked, executor: Executor, deferred: Sequence[Declared]) -> Remembered:
-    """A conversation that begins with this request."""
+def _begun(looked: Looked, executor: Executor, deferred: Sequence[Declared], keep: Sequence[str]) -> Remembered:
+    """A conversation that begins with this request; `keep` are the globs of tools that never go."""
     search, call = names_for(looked.tools.tools) if executor == "bridge" else ("", "")
     return Remembered(
         executor=executor,
@@ -294,6 +294,8 @@ def _begun(looked: Looked, executor: Executor, deferred: Sequence[Declared]) -> 
         search=search,
         call=call,
         listing=listing(deferred) if executor == "bridge" else "",
+        profile=looked.about.profile,
+        keep=list(keep),
         kept=looked.forced,
     )
 

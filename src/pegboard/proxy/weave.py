@@ -20,6 +20,10 @@ _CALLS = ("tool_use", "call")
 """Kinds of blocks that the client has to answer."""
 
 
+class NotUnderstood(Exception):
+    """Something would have to be put into a message that is not what the wire says it is: nothing is changed then."""
+
+
 class Row:
     """One message, taken apart: who says it, and its blocks."""
 

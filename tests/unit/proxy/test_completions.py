@@ -14,6 +14,7 @@ from pegboard.proxy.completions_request import is_answered
 from pegboard.proxy.events import encoded
 from pegboard.proxy.memory import Remembered
 from pegboard.proxy.seam import ReplyCut
+from pegboard.proxy.weave import NotUnderstood
 from pegboard.testing import FakeLLM, Move
 from tests.agent_tools import CORE
 from tests.unit.proxy.rounds import (
@@ -297,6 +298,61 @@ def test_one_text_is_parted_where_the_rounds_were(text) -> None:
         assert said == [None, None, text]
     else:
         assert said == ["One. ", "Two. ", "Three."]
+
+
+MARKER = {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
+
+
+@pytest.mark.parametrize(
+    ("parts", "said"),
+    [
+        (
+            [{"type": "text", "text": "One. Two. Three.", **MARKER}],
+            ["One. ", "Two. ", [{"type": "text", "text": "Three.", **MARKER}]],
+        ),
+        (
+            [{"type": "text", "text": "One. Two"}, {"type": "text", "text": ". Three.", **MARKER}],
+            ["One. ", "Two. ", [{"type": "text", "text": "Three.", **MARKER}]],
+        ),
+        (
+            [{"type": "text", "text": "One. Two. ", **MARKER}, {"type": "text", "text": "Three."}],
+            ["One. ", [{"type": "text", "text": "Two. ", **MARKER}], [{"type": "text", "text": "Three."}]],
+        ),
+        (
+            [{"type": "text", "text": "One. Two. Three."}, {"type": "image", "data": "x"}],
+            [None, None, [{"type": "text", "text": "One. Two. Three."}, {"type": "image", "data": "x"}]],
+        ),
+    ],
+    ids=["one that is marked", "several", "one that was all said before", "other parts"],
+)
+def test_parts_keep_their_markers_and_all_else_they_have_when_a_text_is_parted(parts, said) -> None:
+    memory = remembered()
+    played("several", memory=memory)
+    history = [user("hi"), {"role": "assistant", "content": parts}, user("go on")]
+    body = json.loads(begun("completions", memory, asked(history)).body)
+    assert [each["content"] for each in body["messages"] if each["role"] == "assistant"] == said
+
+
+def test_a_marker_on_a_text_that_was_all_said_before_goes_with_it() -> None:
+    memory = remembered()
+    moves = [searches("rain", text="Look."), bridged(FORECAST, {})]
+    done = driven(begun("completions", memory, asked([user("hi")])), by(FakeLLM(moves), "completions"))
+    said, *ran = replayed(done, [])
+    marked = {**said, "content": [{"type": "text", "text": "Look.", **MARKER}]}
+    body = json.loads(begun("completions", memory, asked([user("hi"), marked, *ran])).body)
+    sent = [each["content"] for each in body["messages"] if each["role"] == "assistant"]
+    assert sent == [[{"type": "text", "text": "Look.", **MARKER}], None]
+
+
+@pytest.mark.parametrize("odd", [7, "x", None])
+def test_calls_that_are_not_understood_are_not_dropped(odd) -> None:
+    memory = remembered()
+    moves = [bridged(FORECAST, {})]
+    done = driven(begun("completions", memory, asked([user("hi")])), by(FakeLLM(moves), "completions"))
+    said, *ran = replayed(done, [])
+    wrong = {**said, "tool_calls": [*said["tool_calls"], odd]}
+    with pytest.raises(NotUnderstood):
+        begun("completions", memory, asked([user("hi"), wrong, *ran]))
 
 
 def test_a_text_that_the_client_changed_goes_whole_with_the_last_round() -> None:
