@@ -24,17 +24,23 @@ _SOURCE = '''def parse(line: str, *, strict: bool = False) -> "Record | None":
 _PICTURE = 400_000
 
 
-def write_transcripts(home: HomeBuilder, total_bytes: int, *, session_bytes: int = SESSION) -> int:
-    """Writes sessions until there are this many bytes, and gives how many there are; memory stays as it is."""
+def write_transcripts(
+    home: HomeBuilder, total_bytes: int, *, session_bytes: int = SESSION, terse: bool = False
+) -> int:  # fmt: skip
+    """Writes sessions until there are this many bytes, and gives how many there are; memory stays as it is.
+
+    In terse ones nobody thinks aloud, results are short and there are no pictures: as many lines in a third of the
+    bytes, which is the hardest for whoever reads them.
+    """
     written = number = 0
     while written < total_bytes:
         plan = _plan(home, number)
         path = home.claude_folder / "projects" / folder_name(plan.project) / f"{plan.id}.jsonl"
         wanted = min(session_bytes, total_bytes - written)
-        written += _write(path, _lines(plan), wanted)
+        written += _write(path, _lines(plan, terse=terse), wanted)
         if number % 5 == 4 and written < total_bytes:
             nested = path.with_suffix("") / "subagents" / f"agent-{number:08x}.jsonl"
-            written += _write(nested, _lines(plan, agent=f"{number:08x}"), session_bytes // 10)
+            written += _write(nested, _lines(plan, agent=f"{number:08x}", terse=terse), session_bytes // 10)
         number += 1
     return written
 
@@ -67,7 +73,7 @@ def _write(path: Path, records: Iterator[dict[str, Any]], wanted: int) -> int:
     return written
 
 
-def _lines(plan: SessionPlan, *, agent: str = "") -> Iterator[dict[str, Any]]:
+def _lines(plan: SessionPlan, *, agent: str = "", terse: bool = False) -> Iterator[dict[str, Any]]:
     """A session without an end."""
     writer, drawn = Writer(plan, agent=agent), random.Random(f"{plan.id}/{agent}")
     patch = patch_of(plan.version)
@@ -88,7 +94,7 @@ def _lines(plan: SessionPlan, *, agent: str = "") -> Iterator[dict[str, Any]]:
             yield {**sent, "timestamp": writer.timestamp()}
         if turn % 12 == 0:
             yield writer.user(_text(drawn, 400))
-        yield from _turn(writer, drawn, drawn.choice(names))
+        yield from (_terse_turn if terse else _turn)(writer, drawn, drawn.choice(names))
         turn += 1
         if turn % 150 == 0:
             metadata = {"trigger": "auto", "preTokens": 150_000, "preCompactDiscoveredTools": []}
@@ -110,6 +116,16 @@ def _turn(writer: Writer, drawn: random.Random, name: str) -> Iterator[dict[str,
         extra = {"stdout": content, "stderr": "", "interrupted": False}
     result = {"type": "tool_result", "tool_use_id": call["id"], "content": content}
     yield writer.user([result], toolUseResult=extra)
+
+
+def _terse_turn(writer: Writer, drawn: random.Random, name: str) -> Iterator[dict[str, Any]]:
+    """Few words, a call, a short result."""
+    call = writer.call(name, _text(drawn, 80))
+    usage = Tokens(output=drawn.randrange(50, 900), cache_read=drawn.randrange(10_000, 150_000))
+    yield from writer.reply("claude-sonnet-5", [{"type": "text", "text": _text(drawn, 150)}, call], usage)
+    content = _text(drawn, min(int(drawn.lognormvariate(5.5, 1.0)), 60_000))
+    result = {"type": "tool_result", "tool_use_id": call["id"], "content": content}
+    yield writer.user([result], toolUseResult={"stdout": content, "stderr": "", "interrupted": False})
 
 
 def _text(drawn: random.Random, length: int) -> str:

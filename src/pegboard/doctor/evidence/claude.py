@@ -54,6 +54,8 @@ class Transcript:
         self._announced = set(self.state.announced)
         # Lines of one reply mostly follow each other: its mark is made once.
         self._reply_id, self._reply_mark = "", 0
+        # So are requests: one like the one before tells nothing new.
+        self._latest_request: tuple[str | None, bytes] | None = None
         self._take = {
             "assistant": self._reply,
             "attachment": self._attachment,
@@ -79,7 +81,10 @@ class Transcript:
         self.state.part.broken += 1
 
     def _record(self, record: records.Line) -> None:
-        part = self.state.part
+        kind, part = record.type, self.state.part
+        if kind == "user":
+            # Nothing in it is counted, and a reply beside it says when and where it was.
+            return
         if record.uuid:
             sight = self.seen.look(mark_of(record.uuid))
             if sight is not Sight.NEW:
@@ -89,18 +94,23 @@ class Transcript:
         elif self._session and record.session and record.session != self._session:
             part.resumed = True
             return
-        if record.type not in records.KNOWN:
+        if kind not in records.KNOWN:
             part.unknown += 1
             return
         part.at(record.timestamp)
+        if not part.session or not part.project or record.version != part.version:
+            self._learn_whose(record)
+        if take := self._take.get(kind):
+            take(record)
+
+    def _learn_whose(self, record: records.Line) -> None:
+        part = self.state.part
         part.session = part.session or name_of(record.session)
         part.project = part.project or path_of(record.cwd)
         if record.version and record.version != part.version and (version := name_of(record.version)):
             # A running program keeps its version: another one has taken the session up again.
             part.resumed |= bool(part.version)
             part.version = version
-        if take := self._take.get(record.type):
-            take(record)
 
     def _reply(self, record: records.Line) -> None:
         message = record.message
@@ -114,36 +124,46 @@ class Transcript:
         if message.model not in part.models:
             part.used(name_of(message.model))
         for block in blocks:
-            if block.type == "tool_use" and block.name == SEARCH:
+            if block.type != "tool_use":
+                continue
+            if block.name == SEARCH:
                 part.searches += 1
-            elif block.type == "tool_use":
+            elif block.name in part.calls:
+                part.calls[block.name] += 1
+            else:
                 part.called(name_of(block.name))
 
     def _count(self, message: records.Message, uuid: str) -> bool:
         """Counts the usage of a reply, once; False when all of the reply was counted long ago, or elsewhere."""
-        part, latest, used = self.state.part, self.state.open, _counts(message.usage)
+        part, latest = self.state.part, self.state.open
         if not (identity := message.id or uuid):
-            part.counts.add(used)
+            part.counts.add(_counts(message.usage))
             return True
         if identity != self._reply_id:
             self._reply_id, self._reply_mark = identity, mark_of(f"reply {identity}")
         mark = self._reply_mark
         before = latest.get(mark)
         if before is not None:
-            if used.output > before.output:
-                part.counts.add(before, -1)
-                part.counts.add(used)
-                latest[mark] = used
+            self._count_again(mark, before, message.usage)
             return True
         sight = self.seen.look(mark)
         if sight is not Sight.NEW:
             part.resumed |= sight is Sight.ELSEWHERE
             return False
+        latest[mark] = used = _counts(message.usage)
         part.counts.add(used)
-        latest[mark] = used
         if len(latest) > _OPEN:
             del latest[next(iter(latest))]
         return True
+
+    def _count_again(self, mark: int, before: Counts, usage: records.Tokens | None) -> None:
+        """A further line of a reply: the one with the largest output counts."""
+        if usage is None or count_of(usage.output_tokens) <= before.output:
+            return
+        counts, used = self.state.part.counts, _counts(usage)
+        counts.add(before, -1)
+        counts.add(used)
+        self.state.open[mark] = used
 
     def _attachment(self, record: records.Line) -> None:
         found, state = records.attachment(record.attachment), self.state
@@ -152,6 +172,7 @@ class Transcript:
             self._announce(found.added or [])
         elif kind == "critical_system_reminder" and _REFUSAL in bytes(record.attachment):
             state.part.refused = True
+            self._latest_request = None
             state.requests.give_up()
             state.snapshot.give_up()
             state.betas_on = None if state.betas_on is None else False
@@ -175,6 +196,7 @@ class Transcript:
         if self._aside(record):
             return
         array = self._arrays.array(records.shape(record.shape).tools)
+        self._latest_request = None
         if key := name_of(record.shape_hash):
             self.state.shapes.learn(key, array)
         self.state.requests.follow(array, self._arrays.tables)
@@ -182,7 +204,11 @@ class Transcript:
     def _request(self, record: records.Line) -> None:
         if self._aside(record):
             return
-        betas = records.params(record.params).betas if bytes(record.params) else None
+        params = bytes(record.params)
+        if (record.shape_hash, params) == self._latest_request:
+            return
+        betas = records.params(params).betas if params else None
+        self._latest_request = (record.shape_hash, params)
         if array := self.state.shapes.known.get(record.shape_hash or ""):
             self.state.requests.follow(array, self._arrays.tables)
         if betas is None:
@@ -221,10 +247,6 @@ def verdict_of(state: State, tables: Tables) -> Verdict:
 def _counts(usage: records.Tokens | None) -> Counts:
     if usage is None:
         return Counts(messages=1)
-    return Counts(
-        count_of(usage.input_tokens),
-        count_of(usage.output_tokens),
-        count_of(usage.cache_read_input_tokens),
-        count_of(usage.cache_creation_input_tokens),
-        1,
-    )
+    given, made = usage.input_tokens, usage.output_tokens
+    read, written = usage.cache_read_input_tokens, usage.cache_creation_input_tokens
+    return Counts(count_of(given), count_of(made), count_of(read), count_of(written), 1)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Protocol
 
 import msgspec
@@ -16,6 +16,7 @@ LINE_CAP = 32 * 1024 * 1024
 """Bytes of a line that is still looked at: a picture is smaller, and memory is bounded by it."""
 BLOCK = 1024 * 1024
 _PROBE = 1024
+_END = ord("\n")
 
 
 class Stamp(msgspec.Struct, frozen=True, array_like=True):
@@ -73,32 +74,25 @@ class Lines:
 
     def feed(self, taker: TakesLines, *, told: Callable[[int], None] | None = None) -> None:
         """Hands every whole line over, and tells now and then how far it is."""
-        take, tell_at = taker.take, self.offset + 4 * BLOCK
-        for line in self._whole():
-            if line:
-                take(line)
-            else:
-                taker.passed_over()
-            if told is not None and self.offset >= tell_at:
-                told(self.offset)
-                tell_at = self.offset + 4 * BLOCK
-
-    def _whole(self) -> Iterator[bytes]:
-        """Each whole line; an empty one stands for one that is too long."""
-        readline, cap = self._file.readline, self._cap
+        take, readline, cap = taker.take, self._file.readline, self._cap
+        offset, tell_at = self.offset, self.offset + 4 * BLOCK
         while line := readline(cap):
-            if line.endswith(b"\n"):
-                self.offset += len(line)
-                yield line
+            if line[-1] == _END:
+                offset += len(line)
+                take(line)
             elif len(line) < cap:
                 self.rest = line
-                return
+                break
+            elif beyond := self._skip():
+                offset += len(line) + beyond
+                taker.passed_over()
             else:
-                beyond = self._skip()
-                if not beyond:
-                    return
-                self.offset += len(line) + beyond
-                yield b""
+                break
+            if offset >= tell_at:
+                tell_at = offset + 4 * BLOCK
+                if told is not None:
+                    told(offset)
+        self.offset = offset
 
     def _skip(self) -> int:
         """The length of what is left of this line; 0 when it has no end yet."""

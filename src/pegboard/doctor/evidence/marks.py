@@ -15,6 +15,7 @@ _BUCKETS = 4096
 _SHIFT = 52
 _ALL = (1 << 64) - 1
 _UUID = 36
+_LATEST = 1 << 16
 
 
 def mark_of(identity: str) -> int:
@@ -59,8 +60,15 @@ class Marks:
 
     def update(self, marks: Iterable[int]) -> None:
         """Adds them all."""
+        buckets = self._buckets
         for mark in marks:
-            self.add(mark)
+            bucket = buckets[mark >> _SHIFT]
+            if bucket is None:
+                buckets[mark >> _SHIFT] = array("Q", (mark,))
+                continue
+            at = bisect_left(bucket, mark)
+            if at == len(bucket) or bucket[at] != mark:
+                bucket.insert(at, mark)
 
     def dump(self) -> bytes:
         """All of them, as a block that can be loaded again on this machine."""
@@ -91,22 +99,40 @@ class Sight(Enum):
 class Seen:
     """What one file has, beside what all others have."""
 
-    __slots__ = ("_others", "copied", "fresh", "own")
+    __slots__ = ("_latest", "_others", "_own", "copied", "fresh")
 
     def __init__(self, own: Marks | None = None, others: Marks | None = None) -> None:
-        self.own = own or Marks()
         self.fresh = array("Q")
         """What came to it in this reading."""
         self.copied = 0
         """How much of it is another file's."""
+        self._own = own
+        # A set is faster and takes ten times the memory: only the latest are in one.
+        self._latest = set[int]()
         self._others = others or Marks()
 
     def look(self, mark: int) -> Sight:
         """Where it was seen; from now on it was seen here."""
-        if not self.own.add(mark):
+        latest = self._latest
+        if mark in latest or (self._own is not None and mark in self._own):
             return Sight.HERE
+        latest.add(mark)
+        if len(latest) >= _LATEST:
+            self._settle()
         if mark in self._others:
             self.copied += 1
             return Sight.ELSEWHERE
         self.fresh.append(mark)
         return Sight.NEW
+
+    def dump(self) -> bytes:
+        """All that the file has, as a block."""
+        if self._own is None:
+            return array("Q", sorted(self._latest)).tobytes()
+        self._settle()
+        return self._own.dump()
+
+    def _settle(self) -> None:
+        self._own = self._own or Marks()
+        self._own.update(self._latest)
+        self._latest.clear()

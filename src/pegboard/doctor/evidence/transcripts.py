@@ -163,7 +163,7 @@ class Transcripts:
             offset,
             ends_of(fd, offset),
             seen.copied + (task.known.copied if task.known else 0),
-            seen.own.dump(),
+            seen.dump(),
             msgspec.Raw(msgspec.msgpack.encode(learner.state)),
         )
         self._kept.put(self._agent, str(task.source.path), remembered)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from bench.__main__ import PARTS
 from bench.doctor.subjects import doctor, doctor_again, plain_json
 from tests.homes import HomeBuilder
 from tests.homes.bulk import write_transcripts
 
 
-def test_both_subjects_read_every_byte_and_find_every_reply(tmp_path: Path) -> None:
+@pytest.mark.parametrize("terse", [False, True])
+def test_both_subjects_read_every_byte_and_find_every_reply(tmp_path: Path, terse: bool) -> None:
     home = HomeBuilder(tmp_path)
-    size = write_transcripts(home, 3_000_000, session_bytes=500_000)
+    size = write_transcripts(home, 3_000_000, session_bytes=500_000, terse=terse)
     assert doctor(home.folder) == plain_json(home.folder)
     assert doctor(home.folder)[0] == size >= 3_000_000
     assert doctor(home.folder)[1] > 100

@@ -227,3 +227,12 @@ def test_only_sessions_since_then_are_told(home: HomeBuilder) -> None:
     late = home.claude_session(days_ago=2)
     (session,) = read_sessions(machine_of(home), since=home.now - 5 * 86_400).sessions
     assert session.id == late
+
+
+def test_a_session_begins_with_its_first_own_reply_whatever_a_person_wrote_or_copied_before(home: HomeBuilder) -> None:
+    written = {"type": "user", "message": {"role": "user", "content": "go on"}, "timestamp": "2026-11-10T10:00:00.000Z"}
+    append(transcript(home), {**written, "uuid": "u1"}, reply(timestamp="2026-11-17T10:00:00.000Z"))
+    append(transcript(home), {**written, "uuid": "u2", "version": "2.0.1", "cwd": "/elsewhere"})
+    session = only_session(home)
+    assert session.began_at == session.ended_at == 1_794_909_600.0
+    assert (session.version, session.project, session.resumed) == ("2.1.325", "", False)

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from pegboard.doctor.evidence.gather import read_sessions
-from pegboard.doctor.evidence.kept import Kept
+from pegboard.doctor.evidence.kept import FORMAT, Kept
 from tests.homes import HomeBuilder, server_tools
 from tests.unit.doctor.evidence.reading import append, machine_of, read, read_on, reply, transcript
 
@@ -155,7 +155,7 @@ def test_what_was_kept_and_is_broken_is_made_anew(home: HomeBuilder, damage: str
 def test_what_another_version_kept_is_made_anew(home: HomeBuilder, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(home)
     expected = read_on(home)
-    monkeypatch.setattr("pegboard.doctor.evidence.kept.FORMAT", 2)
+    monkeypatch.setattr("pegboard.doctor.evidence.kept.FORMAT", FORMAT + 1)
     assert read_on(home).read_files == expected.read_files
 
 

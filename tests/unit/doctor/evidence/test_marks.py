@@ -54,3 +54,14 @@ def test_what_is_new_is_told_from_what_was_here_and_elsewhere() -> None:
         Sight.ELSEWHERE, Sight.NEW, Sight.HERE, Sight.HERE, Sight.ELSEWHERE,
     ]  # fmt: skip
     assert (list(seen.fresh), seen.copied) == ([3], 2)
+
+
+def test_what_was_here_is_known_however_much_came_after() -> None:
+    drawn = random.Random(2)
+    marks = [drawn.getrandbits(64) for _ in range(150_000)]
+    seen = Seen()
+    assert all(seen.look(mark) is Sight.NEW for mark in marks)
+    assert all(seen.look(mark) is Sight.HERE for mark in marks)
+    assert len(seen.dump()) == 8 * len(marks)
+    again = Seen(Marks((seen.dump(),)))
+    assert all(again.look(mark) is Sight.HERE for mark in marks[::1000])
