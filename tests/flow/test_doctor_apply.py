@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from pegboard.doctor.checks import causes
@@ -45,4 +47,181 @@ def test_a_finding_is_planned_applied_gone_and_undone_to_the_byte(kind, cause, c
     assert there.json()["findings"] == []
     undone = there.json("undo")
     assert undone["status"] == "undone"
+    assert there.files() == before
+
+
+# ── what is not edited ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(("place", "said"), [
+    ("managed", "etc/claude-code/managed-settings.json"),
+    ("shell", "/home/ada/.zshrc"),
+    ("environment", "ENABLE_TOOL_SEARCH"),
+])  # fmt: skip
+def test_policies_and_shells_are_never_touched_but_shown_with_what_to_change(place, said, clinic):
+    there = clinic(causes.ENV, place=place)
+    before = there.files()
+    out, _ = there.run("plan")
+    told = " ".join(out.split())
+    assert "By hand: " in told
+    assert said in told
+    assert "remove ENABLE_TOOL_SEARCH" in told.replace("Remove", "remove")
+    there.run("apply", "--yes")
+    [row] = there.json("apply", causes.ENV, "--yes", code=1)
+    assert row["refused"]
+    assert row["by_hand"]
+    assert there.files() == before
+
+
+def test_where_a_file_and_a_shell_both_say_so_the_file_is_edited_and_the_line_is_shown(clinic):
+    there = clinic(causes.ENV, place="shell")
+    there.home.env(ENABLE_TOOL_SEARCH="false")
+    profile = there.home.folder / ".zshrc"
+    before = profile.read_bytes()
+    [row] = there.json("apply", causes.ENV, "--yes")
+    assert row["applied"]
+    assert row["files"] == [str(there.home.claude_folder / "settings.json")]
+    assert [text for text in row["by_hand"] if ".zshrc, line 2" in text]
+    assert profile.read_bytes() == before
+
+
+def test_a_file_that_an_agent_rewrites_waits_until_none_runs(clinic):
+    there = clinic(causes.PINNED_SERVER)
+    there.home.runs("claude", "--resume")
+    before = there.files()
+    [plan] = there.json("plan")
+    file = there.home.folder / ".claude.json"
+    assert plan["refusal"] == f"Claude Code runs, and writes {file} while it does."
+    assert plan["hint"] == "End every session of Claude Code before `pegboard doctor apply`."
+    there.json("apply", plan["finding"], "--yes", code=1)
+    assert there.files() == before
+    [process] = (there.home.root / "proc").iterdir()
+    process.rename(there.home.root / "ended")
+    [row] = there.json("apply", plan["finding"], "--yes")
+    after = file.read_bytes()
+    (there.home.root / "ended").rename(process)
+    _, err = there.run("undo", code=1)
+    assert f"Claude Code runs, and writes {file} while it does; nothing was changed." in err
+    assert "End every session of Claude Code" in err
+    assert file.read_bytes() == after
+    assert row["applied"] in there.run("undo", "--list")[0]
+
+
+def test_settings_that_no_agent_rewrites_are_edited_while_it_runs(clinic):
+    there = clinic(causes.ENV)
+    there.home.runs("claude", "--resume")
+    assert there.json("apply", causes.ENV, "--yes")[0]["applied"]
+
+
+# ── asking ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(("answer", "is_applied"), [("y\n", True), ("n\n", False), ("q\n", False), ("\x04", False)])
+def test_each_change_is_shown_and_asked_about(answer, is_applied, clinic):
+    there = clinic(causes.ENV)
+    before = there.files()
+    code, shown = there.at_terminal("apply", typed=[("[q]uit: ", answer)])
+    assert code == 0
+    assert '-    "ENABLE_TOOL_SEARCH": "false"' in shown
+    assert ("Applied as " in shown) == is_applied
+    assert ("Nothing was changed." in shown) != is_applied
+    assert (there.files() != before) == is_applied
+
+
+def test_nothing_is_written_where_nobody_can_be_asked(clinic):
+    there = clinic(causes.ENV)
+    before = there.files()
+    assert "There is nobody to ask, so nothing was written" in there.run("apply", code=1)[1]
+    out, _ = there.run("apply", "--dry-run")
+    assert '-    "ENABLE_TOOL_SEARCH": "false"' in out
+    assert "Nothing was written." in out
+    assert there.files() == before
+    assert not (there.state / "doctor/actions.json").exists()
+
+
+def test_whoever_agrees_to_all_gets_no_install_that_was_not_named(clinic):
+    there = clinic(causes.NO_DEFERRAL)
+    before = there.files()
+    _, err = there.run("apply", "--yes")
+    assert "proxy-install is made only when it is named: no-native-deferral:kilo" in err
+    assert there.files() == before
+
+
+def test_several_fixes_of_one_file_are_made_one_after_another_and_undone_backwards(clinic):
+    there = clinic(causes.ENV)
+    there.home.env(CLAUDE_CODE_DISABLE_EXPERIMENTAL_BETAS="1")
+    there.home.settings(permissions={"deny": ["ToolSearch"]})
+    before = there.files()
+    applied = []
+    for _ in range(3):
+        rows = [row for row in there.json("apply", "--yes") if row["applied"]]
+        applied += [row["applied"] for row in rows]
+    assert len(applied) == 3, "each of the three is found once the one before is mended"
+    assert there.json()["findings"] == []
+    _, err = there.run("undo", applied[0], code=1)
+    assert f"`pegboard doctor undo {applied[2]}` first" in err
+    for _ in applied:
+        there.run("undo")
+    assert there.files() == before
+    assert "There is nothing to undo." in there.run("undo", code=1)[1]
+
+
+# ── bad input ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_an_unknown_finding_is_named_with_those_that_there_are(clinic):
+    there = clinic(causes.ENV)
+    for action in ("plan", "apply"):
+        _, err = there.run(action, "deferral-of-env", *(["--yes"] if action == "apply" else []), code=1)
+        assert "There is no finding 'deferral-of-env'." in err
+        assert "Did you mean deferral-off-env?" in err
+
+
+@pytest.mark.parametrize("broken", ["a folder", "a pipe", "no UTF-8", "no JSON"])
+def test_settings_that_cannot_be_read_are_left_alone_and_named(broken, clinic):
+    there = clinic(causes.ENV)
+    there.home.env(scope="project", ENABLE_TOOL_SEARCH="false")
+    file = there.home.project / ".claude/settings.json"
+    file.unlink()
+    if broken == "a folder":
+        file.mkdir()
+    elif broken == "a pipe":
+        os.mkfifo(file)
+    else:
+        file.write_bytes(b"\xff\xfe{" if broken == "no UTF-8" else b'{"env": {')
+    before = there.files()
+    there.json("plan")
+    [row] = there.json("apply", causes.ENV, "--yes")
+    assert row["files"] == [str(there.home.claude_folder / "settings.json")]
+    there.run("undo")
+    assert there.files() == before
+
+
+@pytest.mark.parametrize("text", ["{oops", '{"version": 99, "actions": []}', "\x00", ""])
+def test_a_journal_that_cannot_be_understood_stops_every_write_and_no_look(text, clinic):
+    there = clinic(causes.ENV)
+    before = there.files()
+    journal = there.state / "doctor/actions.json"
+    journal.parent.mkdir(parents=True)
+    journal.write_text(text)
+    assert there.json()["findings"]
+    _, err = there.run("plan")
+    assert "Nothing can be applied until that is mended" in err
+    for words in (["apply", "--yes"], ["undo"], ["undo", "--list"]):
+        _, err = there.run(*words, code=1)
+        assert str(journal) in err
+        assert "Move it away to start anew" in err or "Use that version" in err
+    assert journal.read_text() == text
+    assert there.files() == before
+
+
+def test_a_state_folder_that_cannot_be_written_is_told_in_words(clinic):
+    there = clinic(causes.ENV)
+    before = there.files()
+    there.state.parent.mkdir(parents=True)
+    there.state.write_text("in the way")
+    for words in (["apply", "--yes", causes.ENV], ["undo"]):
+        _, err = there.run(*words, code=1)
+        assert str(there.state) in err
+    there.state.unlink()
     assert there.files() == before

@@ -85,7 +85,12 @@ def tell(number: int, finding: Finding, plan: Plan | None) -> None:
 def _tell_all(label: str, texts: Sequence[str]) -> None:
     for text in texts:
         filled = textwrap.fill(
-            f"{label}: {text}", WIDTH, initial_indent=_INDENT, subsequent_indent=_INDENT, break_long_words=False
+            f"{label}: {text}",
+            WIDTH,
+            initial_indent=_INDENT,
+            subsequent_indent=_INDENT,
+            break_long_words=False,
+            break_on_hyphens=False,
         )
         output.say(output.printable(filled))
 
