@@ -117,7 +117,31 @@ async def test_a_tool_that_takes_our_name_in_the_middle_is_not_shadowed(wire) ->
     give(agent, tools)
     assert await agent.says("Two") == "b"
     assert agent.ran == [("search_tools", {"query": "x"})]
-    assert proxied.passed == ["a tool has taken the bridge's name"] * 2
+    assert proxied.passed == ["a tool has taken the name of a search"] * 2
+
+
+@pytest.mark.parametrize("stream", [True, False])
+@in_a_loop
+async def test_a_tool_that_is_named_like_the_apis_own_search_is_called_as_what_it_is(stream) -> None:
+    own = {**messages_tools()[0], "name": SEARCH["name"]}
+    fake = FakeLLM([Move(calls=((SEARCH["name"], {"path": "x"}),)), Move(text="ok")])
+    proxied = Proxied(fake, executor="native")
+    agent = Agent(proxied, stream=stream, tools=[*messages_tools(), own])
+    assert await agent.says("Go") == "ok"
+    assert agent.ran == [(SEARCH["name"], {"path": "x"})]
+    assert proxied.tally.deferred == {"bridge": 2}
+
+
+@in_a_loop
+async def test_a_tool_that_takes_the_name_of_the_apis_own_search_in_the_middle_is_not_refused() -> None:
+    proxied = Proxied(FakeLLM([Move(text="a"), Move(text="b"), Move(text="c")]), executor="native")
+    agent = Agent(proxied, stream=True)
+    await agent.says("One")
+    give(agent, [*messages_tools(), {**messages_tools()[0], "name": SEARCH["name"]}])
+    assert await agent.says("Two") == "b"
+    give(agent, messages_tools())
+    assert await agent.says("Three") == "c"
+    assert proxied.passed == ["a tool has taken the name of a search"]
 
 
 def give(agent: Any, tools: list[Any]) -> None:

@@ -21,6 +21,8 @@ LISTED_CHARS = 2_400
 """Of names that the description of a search tool has; what does not fit is counted."""
 MOST_DEFERRED = 10_000
 """Tools that the Messages API defers in one request."""
+NATIVE_SEARCH = "tool_search_tool_bm25"
+"""What the search of the Messages API's own is called; it can have no other name."""
 _FIRST_PARTY = ("api.anthropic.com",)
 
 

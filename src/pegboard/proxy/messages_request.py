@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from pegboard.proxy.decide import NATIVE_SEARCH
 from pegboard.proxy.declared import marked, moved_markers
 from pegboard.proxy.memory import Insert, Remembered
 from pegboard.proxy.toolset import Offer
@@ -18,7 +19,7 @@ from pegboard.proxy.weave import NotUnderstood, Row, parted, places, rows_of, wo
 from pegboard.types import Json
 
 Fields = Mapping[str, msgspec.Raw]
-NATIVE: Json = {"type": "tool_search_tool_bm25_20251119", "name": "tool_search_tool_bm25"}
+NATIVE: Json = {"type": f"{NATIVE_SEARCH}_20251119", "name": NATIVE_SEARCH}
 Rounds = list[tuple[list[Json], list[Json]]]
 
 

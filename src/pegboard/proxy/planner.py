@@ -18,7 +18,7 @@ from pegboard.config.model import Config, ProxyConfig
 from pegboard.errors import StoreError
 from pegboard.protocols import Store
 from pegboard.proxy.asker import is_signed, who
-from pegboard.proxy.decide import MOST_DEFERRED, Circumstances, executor_for, listing, too_little
+from pegboard.proxy.decide import MOST_DEFERRED, NATIVE_SEARCH, Circumstances, executor_for, listing, too_little
 from pegboard.proxy.declared import Declared, Family
 from pegboard.proxy.exchange import Counted, Edited
 from pegboard.proxy.keeper import Keeper, chosen
@@ -147,13 +147,14 @@ class DeferringPlanner:
         known = await self._keeper.of(key) if key else []
         if not looked.opening.is_first:
             memory = _goes_on(looked.opening, known, looked.tools.mark)
-            reason = "not seen from its beginning" if memory is None else _unfit(memory, executor, looked.tools.tools)
+            reason = "not seen from its beginning" if memory is None else _unfit(memory, executor, looked.tools)
             return Passed(reason) if reason or memory is None else (key, memory)
         deferred = looked.tools.offer(looked.about.profile, self._config.keep, looked.forced).deferred
         reason = too_little(self._config, deferred, self._savings.tokens_of)
         if reason:
             return Passed(reason)
-        fresh = _begun(looked, "bridge" if len(deferred) > MOST_DEFERRED else executor, deferred, self._config.keep)
+        can = len(deferred) <= MOST_DEFERRED and not looked.tools.names & {NATIVE_SEARCH}
+        fresh = _begun(looked, executor if can else "bridge", deferred, self._config.keep)
         return key, fresh if looked.asked.wire == "count_tokens" else self._keeper.begin(key, fresh)
 
     # ── answering ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -300,14 +301,14 @@ def _begun(looked: Looked, executor: Executor, deferred: Sequence[Declared], kee
     )
 
 
-def _unfit(memory: Remembered, executor: Executor, tools: Sequence[Declared]) -> str:
+def _unfit(memory: Remembered, executor: Executor, tools: ToolSet) -> str:
     """Why a conversation cannot go on as it was begun, with this request; empty when it can."""
     if memory.executor == "native" and executor != "native":
         return "the model was changed to one that cannot search"
-    if memory.executor == "native" and len(tools) > MOST_DEFERRED:
+    if memory.executor == "native" and len(tools.tools) > MOST_DEFERRED:
         return "more tools than the API defers"
-    names = {tool.name for tool in tools if tool.name}
-    return "a tool has taken the bridge's name" if names & {memory.search, memory.call} else ""
+    ours = {NATIVE_SEARCH} if memory.executor == "native" else {memory.search, memory.call}
+    return "a tool has taken the name of a search" if tools.names & ours else ""
 
 
 def _goes_on(opening: Opening, known: Sequence[Remembered], begun: str) -> Remembered | None:

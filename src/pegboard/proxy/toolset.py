@@ -51,6 +51,7 @@ class ToolSet:
 
     def __init__(self, tools: list[Declared]) -> None:
         self.tools = tools
+        self.names = frozenset(tool.name for tool in tools if tool.name)
         self.known = {tool.name: tool for tool in tools if not tool.typed}
         self.is_sound = len(self.known) == sum(not tool.typed for tool in tools)
         """Whether each name is there once."""
