@@ -26,6 +26,14 @@ _SYNTHETIC = "<synthetic>"
 _ANNOUNCED_CAP = 10_000
 
 
+class Open(msgspec.Struct, array_like=True):
+    """A reply of which further lines may come."""
+
+    counts: Counts
+    lines: set[int]
+    """Marks of those that came."""
+
+
 class State(msgspec.Struct, array_like=True):
     """All that has to be kept of a transcript to go on with it later."""
 
@@ -35,7 +43,7 @@ class State(msgspec.Struct, array_like=True):
     shapes: Shapes = msgspec.field(default_factory=Shapes)
     betas_on: bool | None = None
     announced: list[int] = []
-    open: dict[int, Counts] = {}
+    open: dict[int, Open] = {}
     """The latest replies, by their mark."""
 
 
@@ -57,7 +65,6 @@ class Transcript:
         # So are requests: one like the one before tells nothing new.
         self._latest_request: tuple[str | None, bytes] | None = None
         self._take = {
-            "assistant": self._reply,
             "attachment": self._attachment,
             "api-request-shape": self._shape,
             "api-request": self._request,
@@ -81,30 +88,38 @@ class Transcript:
         self.state.part.broken += 1
 
     def _record(self, record: records.Line) -> None:
-        kind, part = record.type, self.state.part
+        kind = record.type
         if kind == "user":
             # Nothing in it is counted, and a reply beside it says when and where it was.
             return
+        if kind == "assistant":
+            if self._reply(record):
+                self._happened(record)
+        elif self._is_own(record):
+            if kind not in records.KNOWN:
+                self.state.part.unknown += 1
+                return
+            self._happened(record)
+            if take := self._take.get(kind or ""):
+                take(record)
+
+    def _is_own(self, record: records.Line) -> bool:
+        """Whether it is new, and this session's: one that was resumed may begin with records of the one before."""
         if record.uuid:
             sight = self.seen.look(mark_of(record.uuid))
-            if sight is not Sight.NEW:
-                # A session that was resumed may begin with the records of the one before.
-                part.resumed |= sight is Sight.ELSEWHERE
-                return
-        elif self._session and record.session and record.session != self._session:
-            part.resumed = True
-            return
-        if kind not in records.KNOWN:
-            part.unknown += 1
-            return
-        part.at(record.timestamp)
-        if not part.session or not part.project or record.version != part.version:
-            self._learn_whose(record)
-        if take := self._take.get(kind):
-            take(record)
+            self.state.part.resumed |= sight is Sight.ELSEWHERE
+            return sight is Sight.NEW
+        if self._session and record.session and record.session != self._session:
+            self.state.part.resumed = True
+            return False
+        return True
 
-    def _learn_whose(self, record: records.Line) -> None:
+    def _happened(self, record: records.Line) -> None:
+        """When, where, and by which version."""
         part = self.state.part
+        part.at(record.timestamp)
+        if record.version == part.version and part.project and part.session:
+            return
         part.session = part.session or name_of(record.session)
         part.project = part.project or path_of(record.cwd)
         if record.version and record.version != part.version and (version := name_of(record.version)):
@@ -112,14 +127,15 @@ class Transcript:
             part.resumed |= bool(part.version)
             part.version = version
 
-    def _reply(self, record: records.Line) -> None:
+    def _reply(self, record: records.Line) -> bool:
+        """Whether it is this session's own, and new."""
         message = record.message
         if message is None or message.model == _SYNTHETIC:
-            return
+            return False
         content = bytes(message.content)
         blocks = records.blocks(content) if b'"tool_use"' in content and content.startswith(b"[") else ()
-        if not self._count(message, record.uuid or ""):
-            return
+        if not self._count(message, record):
+            return False
         part = self.state.part
         if message.model not in part.models:
             part.used(name_of(message.model))
@@ -132,38 +148,46 @@ class Transcript:
                 part.calls[block.name] += 1
             else:
                 part.called(name_of(block.name))
+        return True
 
-    def _count(self, message: records.Message, uuid: str) -> bool:
-        """Counts the usage of a reply, once; False when all of the reply was counted long ago, or elsewhere."""
-        part, latest = self.state.part, self.state.open
-        if not (identity := message.id or uuid):
-            part.counts.add(_counts(message.usage))
+    def _count(self, message: records.Message, record: records.Line) -> bool:
+        """Counts the usage of a reply, once; False when this line was counted before, or all of it elsewhere."""
+        latest = self.state.open
+        if not (identity := message.id or record.uuid):
+            if not self._is_own(record):
+                return False
+            self.state.part.counts.add(_counts(message.usage))
             return True
         if identity != self._reply_id:
             self._reply_id, self._reply_mark = identity, mark_of(f"reply {identity}")
         mark = self._reply_mark
+        line = mark_of(record.uuid) if record.uuid else None
         before = latest.get(mark)
         if before is not None:
-            self._count_again(mark, before, message.usage)
-            return True
+            return self._count_again(before, line, message.usage)
         sight = self.seen.look(mark)
         if sight is not Sight.NEW:
-            part.resumed |= sight is Sight.ELSEWHERE
+            self.state.part.resumed |= sight is Sight.ELSEWHERE
             return False
-        latest[mark] = used = _counts(message.usage)
-        part.counts.add(used)
+        used = _counts(message.usage)
+        latest[mark] = Open(used, set() if line is None else {line})
+        self.state.part.counts.add(used)
         if len(latest) > _OPEN:
             del latest[next(iter(latest))]
         return True
 
-    def _count_again(self, mark: int, before: Counts, usage: records.Tokens | None) -> None:
-        """A further line of a reply: the one with the largest output counts."""
-        if usage is None or count_of(usage.output_tokens) <= before.output:
-            return
-        counts, used = self.state.part.counts, _counts(usage)
-        counts.add(before, -1)
-        counts.add(used)
-        self.state.open[mark] = used
+    def _count_again(self, before: Open, line: int | None, usage: records.Tokens | None) -> bool:
+        """A further line of a reply, unless it is one of those that came: the one with the largest output counts."""
+        if line is not None:
+            if line in before.lines:
+                return False
+            before.lines.add(line)
+        if usage is not None and count_of(usage.output_tokens) > before.counts.output:
+            counts, used = self.state.part.counts, _counts(usage)
+            counts.add(before.counts, -1)
+            counts.add(used)
+            before.counts = used
+        return True
 
     def _attachment(self, record: records.Line) -> None:
         found, state = records.attachment(record.attachment), self.state

@@ -19,7 +19,7 @@ from pegboard.doctor.facts import Agent, Definition
 from pegboard.doctor.settings.machine import Machine
 from pegboard.store.files import DiskFiles, replace_file
 
-FORMAT = 2
+FORMAT = 3
 """Another number for every change of what a state holds: what older versions kept is read anew."""
 _DIGEST = 16
 _READ_CAP = 1024 * 1024 * 1024
