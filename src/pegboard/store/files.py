@@ -42,7 +42,7 @@ class DiskFiles:
             os.close(fd)
 
     def write(self, path: Path, content: bytes) -> None:
-        """Replaces the file whole or not at all, durably; keeps its mode and follows symbolic links."""
+        """Replaces the file whole or not at all, durably; keeps its mode and owner and follows symbolic links."""
         replace_file(path, (content,))
 
 
@@ -57,13 +57,13 @@ def open_regular(path: Path) -> int:
 
 
 def replace_file(path: Path, chunks: Iterable[Buffer]) -> None:
-    """Replaces a file by these chunks, whole or not at all, durably; keeps its mode and follows symbolic links."""
+    """Replaces a file by these chunks, whole or not at all, durably; keeps its mode and owner, follows links."""
     target = Path(os.path.realpath(path))
     folder = target.parent
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     temp = folder / f"{_TEMP_PREFIX}{os.urandom(8).hex()}{_TEMP_SUFFIX}"
     try:
-        _write_new(temp, chunks, _mode_of(target))
+        _write_new(temp, chunks, _like(target))
         temp.replace(target)
     except BaseException:
         with suppress(OSError):
@@ -94,29 +94,38 @@ def _too_large(size: int, cap: int, path: Path) -> OSError:
     return OSError(errno.EFBIG, f"File too large ({size} bytes, at most {cap} are read)", str(path))
 
 
-def _mode_of(target: Path) -> int | None:
-    """The mode to keep; refuses to replace what is no regular file, such as a device someone linked to."""
+def _like(target: Path) -> os.stat_result | None:
+    """What to keep of the file that is replaced; refuses what is no regular file, as a device someone linked to."""
     try:
         found = target.stat()
     except FileNotFoundError:
         return None
     if not stat.S_ISREG(found.st_mode):
         raise OSError(errno.EINVAL, "Not a regular file", str(target))
-    return stat.S_IMODE(found.st_mode)
+    return found
 
 
-def _write_new(temp: Path, chunks: Iterable[Buffer], mode: int | None) -> None:
+def _write_new(temp: Path, chunks: Iterable[Buffer], like: os.stat_result | None) -> None:
     fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         for chunk in chunks:
             view = memoryview(chunk)
             while view:
                 view = view[os.write(fd, view) :]
-        if mode is not None:
-            os.fchmod(fd, mode)
+        if like is not None:
+            _take_after(fd, like)
         os.fsync(fd)
     finally:
         os.close(fd)
+
+
+def _take_after(fd: int, like: os.stat_result) -> None:
+    """The mode of the file that is replaced, and its owner: with `sudo`, a person's file stays the person's."""
+    mine = os.fstat(fd)
+    if (mine.st_uid, mine.st_gid) != (like.st_uid, like.st_gid):
+        with suppress(PermissionError):
+            os.fchown(fd, like.st_uid, like.st_gid)
+    os.fchmod(fd, stat.S_IMODE(like.st_mode))
 
 
 def _sync_folder(folder: Path) -> None:

@@ -144,6 +144,7 @@ class Ledger(RecoverableActions):
                 keys = ", ".join(edit.name for edit in change.edits)
                 way_out = f"Change {keys} back by hand, or put the kept file in its place."
                 raise self._changed(action, change.file, self.kept_at(change), way_out)
+            self._old_bytes(change)
         for each in self._installers.changed_since(action.delegated):
             way_out = f"`{each.command}` takes the install out of it and leaves the rest as it is."
             raise self._changed(action, each.file, each.backup, way_out)

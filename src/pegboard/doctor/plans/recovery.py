@@ -86,14 +86,19 @@ class RecoverableActions(ActionJournal):
         return Undone(action=done, restored=tuple(restored), removed=tuple(removed), installers=outcomes)
 
     def _restore(self, change: FileChange) -> None:
-        file = Path(change.file)
-        before = self._backup_of(change, f"Change {', '.join(edit.name for edit in change.edits)} back by hand.")
+        file, before = Path(change.file), self._old_bytes(change)
         if self._hash_of(change) != change.after:
             raise PegboardError(f"{file} was changed at this very moment, and was left as it is.", hint="Look at it.")
         if before is None:
             self._remove(file, change.folders)
         else:
             self._write(file, before)
+
+    def _old_bytes(self, change: FileChange) -> bytes | None:
+        """What the file was before; None when there was none. Refuses when that is no longer known."""
+        if self._hash_of(change) == change.before:
+            return self.read(Path(change.file))
+        return self._backup_of(change, f"Change {', '.join(edit.name for edit in change.edits)} back by hand.")
 
     # ── after a crash ────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -51,7 +51,8 @@ class Bench:
         return plan_of(found, wanted, basis)
 
     def basis(self, evidence: Evidence | None = None, verdicts=None) -> Basis:
-        return Basis(evidence or Evidence(), verdicts or {}, self.home / ".claude/settings.json", self.read)
+        user = self.home / ".claude/settings.json"
+        return Basis(evidence or Evidence(), verdicts or {}, user, self.read, Path.resolve)
 
     def apply(self, fix: Fix, **about: Any):
         return self.ledger.apply(self.plan(fix, **about))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
 
 import pytest
@@ -203,6 +204,40 @@ def test_a_damaged_backup_is_not_put_back(bench):
     with pytest.raises(PegboardError, match="is not what was written"):
         bench.ledger.undo(action)
     assert file.read_bytes() == after
+
+
+def test_where_one_backup_is_damaged_no_file_is_touched(bench):
+    one = bench.put(".claude/settings.json", SETTINGS)
+    two = bench.put("code/.claude/settings.json", SETTINGS + " ")
+    action = bench.apply(enable(setting(one), setting(two, scope="project")))
+    after = bench.everything()
+    bench.ledger.kept_at(action.changes[1]).unlink()
+    with pytest.raises(PegboardError, match="is missing"):
+        bench.ledger.undo(action)
+    assert bench.everything() == after
+    assert actions(bench.state)[0].status == "applied"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to others")
+def test_with_sudo_a_persons_file_stays_the_persons(bench):
+    file = bench.put(".claude/settings.json", SETTINGS, mode=0o640)
+    os.chown(file, 1234, 4321)
+    action = bench.apply(enable(setting(file)))
+    bench.ledger.undo(action)
+    found = file.stat()
+    assert (found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode)) == (1234, 4321, 0o640)
+
+
+def test_two_ways_to_one_file_are_one_edit(bench):
+    real = bench.put("work/engine/.claude/settings.json", SETTINGS)
+    (bench.home / "code").symlink_to(bench.home / "work")
+    again = bench.home / "code/engine/.claude/settings.json"
+    before = bench.everything()
+    action = bench.apply(enable(setting(again, scope="project"), setting(real, scope="project")))
+    assert action.files == (str(again),)
+    assert "ENABLE_TOOL_SEARCH" not in real.read_text("utf-8")
+    bench.ledger.undo(action)
+    assert bench.everything() == before
 
 
 def test_one_backup_serves_two_actions_until_both_are_undone(bench):
