@@ -392,6 +392,34 @@ async def test_users_of_a_shared_proxy_do_not_share_a_conversation_that_began_al
     assert await planned("bob", {**body, "messages": later}) == Passed("not seen from its beginning")
 
 
+class Noting(FakeStore):
+    """With all that it was ever given."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.given: list[str] = []
+
+    async def keep_proxied(self, conversation: str, state: bytes, expires_at: float) -> None:
+        self.given += [conversation, state.decode()]
+        await super().keep_proxied(conversation, state, expires_at)
+
+
+@pytest.mark.parametrize("listen", ["127.0.0.1:8722", "0.0.0.0:8722"])
+@pytest.mark.parametrize("executor", ["bridge", "native"])
+@in_a_loop
+async def test_no_credential_and_no_word_of_a_user_is_kept(executor, listen) -> None:
+    store = Noting()
+    proxied = Proxied(FakeLLM(THOUGHT if executor == "native" else BRIDGED), store, executor=executor, listen=listen)
+    agent = Agent(proxied, stream=True)
+    secrets = {"Authorization": "Bearer ey-hidden", "X-Api-Key": "sk-hidden", "Api-Key": "az-hidden"}
+    agent.client = agent.client.with_options(default_headers=secrets)
+    await agent.says("My password is hunter2.")
+    await agent.says("Go on, hunter2.")
+    assert store.given
+    for hidden in ("hidden", "hunter2"):
+        assert hidden not in "".join(store.given)
+
+
 @pytest.mark.parametrize(
     "headers",
     [
