@@ -27,12 +27,15 @@ Verdicts = Mapping[str, Verdict]
 """By the address, as `plain_url` writes it."""
 
 
+_USUAL = {"https": 443, "http": 80}
+
+
 def plain_url(url: str) -> str:
     """An address as it is remembered: the same however it is written."""
     text = url.strip().rstrip("/")
     try:
         parts = urlsplit(text)
-        port = f":{parts.port}" if parts.port is not None else ""
+        port = f":{parts.port}" if parts.port not in (None, _USUAL.get(parts.scheme.lower())) else ""
     except ValueError:
         return text
     if not parts.scheme or not parts.hostname:
