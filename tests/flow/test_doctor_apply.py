@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from typing import get_args
 
 import pytest
 
 from pegboard.doctor.checks import causes
+from pegboard.doctor.plans.actions import Kind
 from tests.flow.doctor_clinic import Clinic
 from tests.homes import causes as homes
 
 KINDS = {
-    "defer-enable": causes.ENV,
-    "defer-alwaysload": causes.PINNED_SERVER,
-    "defer-threshold": causes.THRESHOLD,
-    "server-disable": causes.NEVER_CALLED,
-    "gateway-install": causes.CODEX_MODEL,
-    "proxy-install": causes.NO_DEFERRAL,
+    causes.ENV: "defer-enable",
+    causes.BETAS: "defer-enable",
+    causes.DENIED: "defer-enable",
+    causes.AUTO: "defer-enable",
+    causes.PINNED_SERVER: "defer-alwaysload",
+    causes.PINNED_TOOLS: "defer-alwaysload",
+    causes.THRESHOLD: "defer-threshold",
+    causes.NEVER_CALLED: "server-disable",
+    causes.DUPLICATE: "server-disable",
+    causes.CODEX_MODEL: "gateway-install",
+    causes.NO_DEFERRAL: "proxy-install",
 }
+"""Causes that a change of settings mends at once, and how."""
 
 
 @pytest.fixture
@@ -28,8 +40,12 @@ def clinic(tmp_path, monkeypatch, capsys):
     return opened
 
 
-@pytest.mark.parametrize(("kind", "cause"), KINDS.items())
-def test_a_finding_is_planned_applied_gone_and_undone_to_the_byte(kind, cause, clinic):
+def test_every_kind_of_plan_is_among_them():
+    assert set(KINDS.values()) == set(get_args(Kind))
+
+
+@pytest.mark.parametrize(("cause", "kind"), KINDS.items())
+def test_a_finding_is_planned_applied_gone_and_undone_to_the_byte(cause, kind, clinic):
     there = clinic(cause)
     before = there.files()
     [finding] = there.json()["findings"]
@@ -107,6 +123,30 @@ def test_a_file_that_an_agent_rewrites_waits_until_none_runs(clinic):
     assert row["applied"] in there.run("undo", "--list")[0]
 
 
+def test_a_process_that_really_runs_is_seen(clinic, tmp_path):
+    there = clinic(causes.PINNED_SERVER)
+    before = there.files()
+    program = tmp_path / "claude"
+    shutil.copy(shutil.which("sleep") or "", program)
+    with subprocess.Popen([program, "60"]) as process:
+        try:
+            done = subprocess.run(
+                [sys.executable, "-m", "pegboard", "doctor", "apply", "always-load:wiki", "--yes"],
+                cwd=there.home.project,
+                env=there.variables(),
+                capture_output=True,
+                text=True,
+                timeout=60,
+                check=False,
+            )
+        finally:
+            process.kill()
+    assert done.returncode == 1
+    assert "Claude Code runs, and writes" in done.stdout
+    program.unlink()
+    assert there.files() == before
+
+
 def test_settings_that_no_agent_rewrites_are_edited_while_it_runs(clinic):
     there = clinic(causes.ENV)
     there.home.runs("claude", "--resume")
@@ -164,6 +204,27 @@ def test_several_fixes_of_one_file_are_made_one_after_another_and_undone_backwar
         there.run("undo")
     assert there.files() == before
     assert "There is nothing to undo." in there.run("undo", code=1)[1]
+
+
+def test_a_server_that_an_install_moved_is_not_turned_off_where_it_no_longer_is(clinic):
+    there = clinic(causes.CODEX_MODEL)
+    there.home.server("idle", agent="codex")
+    for number in range(6):
+        there.home.codex_session(model="house-coder-70b", calls={"mcp__github__tool_1": 2}, days_ago=-number / 100)
+    config = there.home.codex_folder / "config.toml"
+    os.utime(config, (1e9, 1e9))
+    before = there.files()
+    ids = [each["id"] for each in there.json()["findings"]]
+    assert set(ids) == {"codex-unknown-model:codex", "never-called:codex:idle"}
+    plans = {each["finding"]: each for each in there.json("plan")}
+    assert [each["applicable"] for each in plans.values()] == [True, False]
+    assert f"A plan above changes {config} too." in [each["refusal"] for each in plans.values()]
+    rows = there.json("apply", *ids, "--yes", code=1)
+    assert [bool(row["applied"]) for row in rows] == [True, False]
+    assert "no longer there" in rows[1]["refused"]
+    assert list(tomllib.loads(config.read_text())["mcp_servers"]) == ["pegboard"]
+    there.run("undo")
+    assert there.files() == before
 
 
 # ── bad input ────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -44,13 +44,20 @@ def _states(
     # Where there is no project there is none above it either.
     glance = Glance(shelf)
     plain = AGENTS[agent](machine.at(machine.root), glance, None)
-    yield _state(about, plain, glance, shelf, "")
-    known = set(glance.problems)
+    anywhere = _state(about, plain, glance, shelf, "")
+    yield anywhere
     for folder in folders:
         glance = Glance(shelf)
         draft = AGENTS[agent](machine.at(folder), glance, folder)
-        if (draft.settings, draft.servers) != (plain.settings, plain.servers) or set(glance.problems) - known:
-            yield _state(about, draft, glance, shelf, str(folder))
+        state = _state(about, draft, glance, shelf, str(folder))
+        # A file that says nothing any more may have said something until it was written.
+        if _says_more(draft, plain, glance, anywhere) or state.changed_at > anywhere.changed_at:
+            yield state
+
+
+def _says_more(draft: Draft, plain: Draft, glance: Glance, anywhere: AgentState) -> bool:
+    is_same = (draft.settings, draft.servers) == (plain.settings, plain.servers)
+    return not is_same or bool(set(glance.problems) - set(anywhere.problems))
 
 
 def _state(about: AgentState, draft: Draft, glance: Glance, shelf: Shelf, project: str) -> AgentState:
