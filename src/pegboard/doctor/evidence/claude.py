@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from pegboard.doctor.evidence import claude_records as records
-from pegboard.doctor.evidence.claude_tools import SEARCH, Array, Arrays, Shapes, Trace
+from pegboard.doctor.evidence.claude_tools import SEARCH, Arrays, Shapes, Trace, is_aside
 from pegboard.doctor.evidence.marks import Marks, Seen, Sight, mark_of
 from pegboard.doctor.evidence.names import name_of, path_of
 from pegboard.doctor.evidence.parts import Counts, Part, Verdict, count_of
@@ -20,6 +20,8 @@ _RESULT = b'"type":"user","message":{"role":"user"'
 """How a person's words and the results of tools begin. Quotes within a text are escaped, so no text looks like it."""
 _OPEN = 64
 """Replies whose further lines may still come: one reply is many lines, and other records come between them."""
+_LINES_CAP = 1_000
+"""Lines of one reply that are told apart: no real one has nearly as many."""
 _REFUSAL = b"ToolSearch is no longer available"
 _SEARCH_BETAS = ("advanced-tool-use", "tool-search-tool")
 _SYNTHETIC = "<synthetic>"
@@ -181,7 +183,8 @@ class Transcript:
         if line is not None:
             if line in before.lines:
                 return False
-            before.lines.add(line)
+            if len(before.lines) < _LINES_CAP:
+                before.lines.add(line)
         if usage is not None and count_of(usage.output_tokens) > before.counts.output:
             counts, used = self.state.part.counts, _counts(usage)
             counts.add(before.counts, -1)
@@ -203,8 +206,7 @@ class Transcript:
         elif kind == "prompt_snapshot" and not self._aside(record):
             state.snapshot.follow(self._arrays.array(found.tools), self._arrays.tables)
         elif kind == "deferred_tools_record" and not self._aside(record):
-            entries = self._arrays.array(found.entries, deferred=True)
-            state.snapshot.follow(Array(on=True, tools=entries.tools), self._arrays.tables)
+            state.snapshot.follow(self._arrays.array(found.entries, deferred=True), self._arrays.tables)
         elif found.hook == "SessionStart:resume":
             state.part.resumed = True
 
@@ -233,13 +235,15 @@ class Transcript:
             return
         betas = records.params(params).betas if params else None
         self._latest_request = (record.shape_hash, params)
-        if array := self.state.shapes.known.get(record.shape_hash or ""):
+        array = self.state.shapes.known.get(record.shape_hash or "")
+        if array is not None:
             self.state.requests.follow(array, self._arrays.tables)
         if betas is None:
             return
-        on = any(each.startswith(_SEARCH_BETAS) for each in betas)
+        on = any(word in each for each in betas for word in _SEARCH_BETAS)
         # A request on the side may go without: one with them is enough, until it is given up.
-        self.state.betas_on = on or bool(self.state.betas_on)
+        if on or array is None or not is_aside(array, self._arrays.tables):
+            self.state.betas_on = on or bool(self.state.betas_on)
         known = self.state.part.betas
         known += [name for name in dict.fromkeys(map(name_of, betas)) if name and name not in known]
 

@@ -108,8 +108,8 @@ class Trace(msgspec.Struct, array_like=True):
 
     def follow(self, array: Array, tables: Tables) -> None:
         """The next request had these tools."""
-        names = {tables.definitions[each].name for each in array.tools}
-        if not array.on and len(names) < _MAIN and names.isdisjoint(_CORE):
+        names = _names(array, tables)
+        if _is_aside(array, names):
             return
         if self.on and not array.on and not self._given_up(names, tables):
             return
@@ -132,6 +132,19 @@ class Trace(msgspec.Struct, array_like=True):
         by_name = {tables.definitions[each].name: each for each in self.tools}
         by_name |= {tables.definitions[each].name: each for each in tools}
         self.tools = list(by_name.values())
+
+
+def is_aside(array: Array, tables: Tables) -> bool:
+    """Whether a request with these tools is one on the side."""
+    return _is_aside(array, _names(array, tables))
+
+
+def _is_aside(array: Array, names: set[str]) -> bool:
+    return not array.on and len(names) < _MAIN and names.isdisjoint(_CORE)
+
+
+def _names(array: Array, tables: Tables) -> set[str]:
+    return {tables.definitions[each].name for each in array.tools}
 
 
 class Shapes(msgspec.Struct, array_like=True):

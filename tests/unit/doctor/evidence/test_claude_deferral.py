@@ -126,6 +126,19 @@ def test_a_request_on_the_side_decides_nothing(home: HomeBuilder) -> None:
     assert "StructuredOutput" not in {each.name for each in session.definitions}
 
 
+def test_the_betas_of_a_request_on_the_side_do_not_prove_that_deferral_is_off(home: HomeBuilder) -> None:
+    append(transcript(home), reply(), *shape("StructuredOutput", key="side"))
+    session = only_session(home)
+    assert (session.deferral, session.proof) == (Deferral.UNKNOWN, Proof.NONE)
+
+
+def test_a_record_of_no_deferred_tools_proves_nothing(home: HomeBuilder) -> None:
+    record = {"type": "deferred_tools_record", "entries": []}
+    append(transcript(home), reply(), {"type": "attachment", "attachment": record})
+    session = only_session(home)
+    assert (session.deferral, session.proof) == (Deferral.UNKNOWN, Proof.NONE)
+
+
 def test_a_request_without_tools_decides_nothing(home: HomeBuilder) -> None:
     append(transcript(home), reply(), *shape(*RESIDENT, "ToolSearch"), *shape(key="none"))
     assert only_session(home).deferral is Deferral.ON

@@ -7,9 +7,19 @@ from pathlib import Path
 import pytest
 
 from pegboard.doctor.evidence.gather import read_sessions
+from pegboard.doctor.evidence.kept import Kept
 from pegboard.doctor.facts import Usage
 from tests.homes import HomeBuilder, Tokens, server_tools
-from tests.unit.doctor.evidence.reading import append, machine_of, only_session, read, reply, sessions, transcript
+from tests.unit.doctor.evidence.reading import (
+    append,
+    machine_of,
+    only_session,
+    read,
+    read_on,
+    reply,
+    sessions,
+    transcript,
+)
 
 
 @pytest.fixture
@@ -61,6 +71,15 @@ def test_a_repeated_uuid_is_skipped(home: HomeBuilder) -> None:
     append(file, boundary, boundary)
     session = only_session(home)
     assert (session.usage.messages, session.calls, session.compactions) == (1, {"Bash": 1}, 1)
+
+
+def test_a_reply_of_more_lines_than_any_has_takes_no_more_memory(home: HomeBuilder) -> None:
+    file = transcript(home)
+    append(file, *(reply("a", uuid=f"u{number}") for number in range(5_000)))
+    read_on(home)
+    kept = Kept.of(machine_of(home)).file
+    assert kept is not None
+    assert kept.stat().st_size < 30_000
 
 
 def test_every_line_of_a_reply_has_its_calls_counted(home: HomeBuilder) -> None:
