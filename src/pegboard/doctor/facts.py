@@ -145,6 +145,8 @@ class ServerEntry(msgspec.Struct, frozen=True, kw_only=True):
     """When its file was last written; 0 when unknown, or when the agent rewrites it all the time."""
     pending: bool = False
     """A project's server that nobody has approved yet: it is not started."""
+    switch: Setting | None = None
+    """What another file says on whether it is started, where that one's word counts."""
 
 
 class AgentState(msgspec.Struct, frozen=True, kw_only=True):

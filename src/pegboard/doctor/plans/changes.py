@@ -49,7 +49,8 @@ def changes_of(fix: Fix, document: Document) -> Iterator[tuple[Path, Edit]]:
 
 def is_editable(entry: ServerEntry) -> bool:
     """Whether the entry lies in a file that may be changed: no policy's and no plugin's."""
-    return entry.scope in ("local", "project", "user") and bool(entry.key)
+    is_switchable = entry.switch is None or entry.switch.editable
+    return entry.scope in ("local", "project", "user") and bool(entry.key) and is_switchable
 
 
 def loses_entry(entry: ServerEntry) -> bool:
@@ -74,6 +75,8 @@ def _of_setting(setting: Setting, value: str, document: Any) -> Iterator[Edit]:
 
 
 def _turned_off(entry: ServerEntry) -> tuple[Path, Edit]:
+    if entry.switch is not None and entry.switch.file is not None:
+        return entry.switch.file, Edit(path=entry.switch.key, do="set", value=False)
     if entry.agent in _SWITCHES:
         key, value = _SWITCHES[entry.agent]
         return entry.file, Edit(path=(*entry.key, key), do="set", value=value)

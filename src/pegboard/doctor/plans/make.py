@@ -139,6 +139,7 @@ def _named(file: Path, work: Callable[[], _Outcome]) -> _Outcome:
 
 def _risks(fix: Fix) -> Iterator[str]:
     shared = [each.file for each in fix.settings if each.scope == "project" and each.editable]
+    shared += [each.switch.file for each in fix.servers if each.switch and each.switch.scope == "project"]
     shared += [
         each.file
         for each in fix.servers

@@ -18,7 +18,7 @@ from pegboard.doctor.settings.endpoints import Said, addresses, documents, files
 from pegboard.doctor.settings.machine import Glance, Machine
 from pegboard.doctor.settings.precedence import Draft
 from pegboard.doctor.settings.servers import Place, servers_at, source
-from pegboard.doctor.settings.values import setting_at
+from pegboard.doctor.settings.values import made, setting_at
 from pegboard.doctor.settings.variables import variables
 
 
@@ -101,9 +101,13 @@ def _project_of(kind: Kind, file: Path) -> str:
 
 def _switched(entry: ServerEntry, said: Sequence[Said]) -> ServerEntry:
     """The strongest file that has a word on it decides, even one that only switches it."""
-    for _, document in said:
-        table = document.at(servers_table(document.value))
-        switch = member(member(table, entry.name), "enabled")
+    for scope, document in said:
+        path = servers_table(document.value)
+        switch = member(member(document.at(path), entry.name), "enabled")
         if isinstance(switch, bool):
-            return msgspec.structs.replace(entry, enabled=switch)
+            key = (*path, entry.name, "enabled")
+            elsewhere = None
+            if document.file != entry.file:
+                elsewhere = made(document, scope, key, ".".join(key), "true" if switch else "false")
+            return msgspec.structs.replace(entry, enabled=switch, switch=elsewhere)
     return entry

@@ -23,7 +23,7 @@ class Bench:
     def __init__(self, folder: Path) -> None:
         self.home = folder / "home"
         self.state = folder / "state"
-        self.home.mkdir(exist_ok=True)
+        self.home.mkdir(parents=True, exist_ok=True)
         self.running: set[Any] = set()
         self.asked = 0
         installers = Installers(Installs(self.state), Redirects(self.state))
