@@ -4,7 +4,8 @@ Pegboard holds the write end of this process's stdin and says which process grou
 pipe closes, however Pegboard ended, every group that is still known is killed, and so is every process that carries
 the spawn mark in its environment: that finds daemons which moved to a session of their own. A child that was being
 started when Pegboard was killed still holds that pipe. It lets go of it a moment *before* its own, marked environment
-can be read, for the kernel closes files first: so the last sweep goes on until nothing was found for a while.
+can be read, for the kernel closes files first: so the last sweep goes on until nothing was found for a while. A
+Pegboard that ends in order says so, as none of its children is just being started: then one look is enough.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ import sys
 import time
 
 MARK = "PEGBOARD_SPAWN"
+FAREWELL = "."
+"""The line that says that Pegboard ends in order."""
 MOST_PASSES = 10
 LAST_PAUSE = 0.04
 LAST_QUIET = 25
@@ -24,12 +27,14 @@ LAST_MOST = 500
 
 
 def main() -> None:
-    """Reads `+pgid` and `-pgid mark` lines until the pipe closes, then cleans up."""
+    """Reads `+pgid`, `-pgid mark` and `.` lines until the pipe closes, then cleans up."""
     for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(each, signal.SIG_IGN)
     token = sys.argv[1]
     groups: set[int] = set()
+    is_orderly = False
     for line in sys.stdin:
+        is_orderly = line.rstrip() == FAREWELL
         sign, words = line[:1], line[1:].split()
         if not words or not words[0].isdigit():
             continue
@@ -42,7 +47,7 @@ def main() -> None:
     for group in groups:
         with contextlib.suppress(OSError):
             os.killpg(group, signal.SIGKILL)
-    last_sweep(f"{token}.")
+    (sweep if is_orderly else last_sweep)(f"{token}.")
 
 
 def last_sweep(mark: str) -> None:

@@ -51,7 +51,8 @@ class Guard:
         self._tell(f"-{group} {mark}\n")
 
     async def close(self) -> None:
-        """Closes the pipe: the guard cleans up and exits."""
+        """Says farewell and closes the pipe: the guard cleans up and exits."""
+        self._tell(f"{guard.FAREWELL}\n")
         process, self._process = self._process, None
         self._groups.clear()
         if process is None or process.stdin is None:

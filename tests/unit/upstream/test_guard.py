@@ -64,6 +64,14 @@ def test_when_the_pipe_closes_known_groups_die_and_so_does_whatever_carries_the_
         assert other.poll() is None
 
 
+def test_after_a_farewell_stragglers_are_swept_all_the_same():
+    with program("abc") as watcher, sleeper() as grouped, sleeper("abc.1") as marked, sleeper("abcd.1") as other:
+        tell(watcher, f"+{grouped.pid}\n{guard.FAREWELL}\n")
+        assert hang_up(watcher) == 0
+        assert grouped.wait(timeout=20) == marked.wait(timeout=20) == -signal.SIGKILL
+        assert other.poll() is None
+
+
 def test_a_group_that_ended_is_forgotten_and_its_stragglers_are_swept_by_their_exact_mark():
     with program("abc") as watcher, sleeper("abc.12") as other, sleeper("abc.1") as straggler:
         tell(watcher, f"+{straggler.pid}\n-{straggler.pid} abc.1\n")
