@@ -143,16 +143,21 @@ class DeferringPlanner:
         executor = executor_for(self._config, looked.about)
         if executor is None:
             return Passed("not for this model")
+        if looked.opening.is_first:
+            return await self._first(looked, executor)
         key = looked.opening.key or await self._keeper.pointed(looked.opening.previous)
         known = await self._keeper.of(key) if key else []
-        if not looked.opening.is_first:
-            memory = _goes_on(looked.opening, known, looked.tools.mark)
-            reason = "not seen from its beginning" if memory is None else _unfit(memory, executor, looked.tools)
-            return Passed(reason) if reason or memory is None else (key, memory)
+        memory = _goes_on(looked.opening, known, looked.tools.mark)
+        reason = "not seen from its beginning" if memory is None else _unfit(memory, executor, looked.tools)
+        return Passed(reason) if reason or memory is None else (key, memory)
+
+    async def _first(self, looked: Looked, executor: Executor) -> tuple[str, Remembered] | Passed:
+        """The conversation that this request begins, if there is anything to defer."""
         deferred = looked.tools.offer(looked.about.profile, self._config.keep, looked.forced).deferred
-        reason = too_little(self._config, deferred, self._savings.tokens_of)
-        if reason:
+        if reason := too_little(self._config, deferred, self._savings.tokens_of):
             return Passed(reason)
+        key = looked.opening.key
+        await self._keeper.of(key)
         can = len(deferred) <= MOST_DEFERRED and not looked.tools.names & {NATIVE_SEARCH}
         fresh = _begun(looked, executor if can else "bridge", deferred, self._config.keep)
         return key, fresh if looked.asked.wire == "count_tokens" else self._keeper.begin(key, fresh)
