@@ -1,29 +1,21 @@
-"""The upstream side: one model's API, and replies of it as raw bytes. httpcore2 does the HTTP and keeps connections.
+"""The upstream side: one model's API, replies of it as raw bytes, and in words why there is none.
 
-httpx2 stands above httpcore2 and would add headers, decode bodies and follow redirects; a proxy must do none of these.
+Above: `passage`. Below: `lanes`, `tunnels`. Neither adds headers, decodes bodies or follows redirects.
 """
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import AsyncIterable, AsyncIterator
-from typing import Any
-from urllib.parse import unquote, urlsplit
+from typing import Protocol
 
 import httpcore2
-import msgspec
 
-from pegboard.errors import PegboardError
 from pegboard.proxy.headers import Header
+from pegboard.proxy.lanes import CONNECT_SECONDS, Lanes, Patience
 from pegboard.proxy.routes import Address
-from pegboard.proxy.sockets import Sockets
-from pegboard.upstream.http_client import is_loopback, load_certificates
+from pegboard.proxy.tunnels import Tunnels, proxy_for
+from pegboard.upstream.http_client import load_certificates
 
-CONNECT_SECONDS = 15.0
-KEPT_CONNECTIONS = 64
-KEEP_SECONDS = 60.0
-KEEP_PLAIN_SECONDS = 4.0
-"""Servers without TLS are small ones, which hang up after 5 s: we must not write into a connection being closed."""
 PIECE = 256 * 1024
 MAX_STATUS = 599
 
@@ -51,25 +43,50 @@ class ApiFailed(Exception):
         self.status = status
 
 
-class Patience(msgspec.Struct, frozen=True):
-    """How long an upstream may be silent."""
+class Answered(Protocol):
+    """A reply as either way out gives it."""
 
-    head: float
-    """Before it begins to answer: a model may think for long."""
-    idle: float
-    """While it answers, or takes a request."""
+    @property
+    def status(self) -> int:
+        """Its status."""
+        ...
+
+    @property
+    def headers(self) -> list[Header]:
+        """Its headers, in their order."""
+        ...
+
+    async def __anext__(self) -> bytes:
+        """The next bytes of its body."""
+        ...
+
+    async def aclose(self) -> None:
+        """Gives the connection back, or closes it."""
+        ...
+
+
+class WayOut(Protocol):
+    """How requests reach an upstream: straight (`Lanes`), or through the environment's proxy (`Tunnels`)."""
+
+    async def ask(
+        self, method: str, target: bytes, headers: list[Header], content: AsyncIterable[bytes], patience: Patience
+    ) -> Answered:
+        """Sends a request; gives the reply when its head is there."""
+        ...
+
+    async def close(self) -> None:
+        """Closes every connection."""
+        ...
 
 
 class Reply:
     """One reply: iterate for its body, and `aclose` it in any case."""
 
-    def __init__(self, response: httpcore2.Response, where: str) -> None:
-        self.status = response.status
-        self.headers: list[Header] = response.headers
-        self._response = response
+    def __init__(self, answered: Answered, where: str) -> None:
+        self.status = answered.status
+        self.headers = answered.headers
+        self._answered = answered
         self._where = where
-        stream: Any = response.stream
-        self._chunks: Any = stream.__aiter__()
 
     def __aiter__(self) -> Reply:
         return self
@@ -77,28 +94,13 @@ class Reply:
     async def __anext__(self) -> bytes:
         """The next bytes, as soon as there are some."""
         try:
-            data: bytes = await self._chunks.__anext__()
+            return await self._answered.__anext__()
         except _NETWORK as error:
             raise _of_reply(error, self._where) from None
-        except StopAsyncIteration:
-            await self._mistrust()
-            raise
-        return data
 
     async def aclose(self) -> None:
         """Gives the connection back when the reply has been read to its end, else closes it."""
-        await self._chunks.aclose()
-        await self._response.aclose()
-
-    async def _mistrust(self) -> None:
-        # What follows a whole reply unasked would be taken for the answer to somebody's next request.
-        stream: Any = self._response.stream
-        try:
-            surplus, _ = stream._stream._connection._h11_state.trailing_data
-        except AttributeError:
-            surplus = b"?"
-        if surplus:
-            await self._response.extensions["network_stream"].aclose()
+        await self._answered.aclose()
 
 
 class _Content:
@@ -125,68 +127,40 @@ class Api:
         self.address = address
         self._patience = patience
         self._where = address.authority.decode("ascii")
-        self._pool: httpcore2.AsyncConnectionPool | None = None
+        self._way: WayOut | None = None
 
     async def ask(
         self, method: str, target: bytes, headers: list[Header], content: bytes | AsyncIterable[bytes]
     ) -> Reply:
         """Sends a request; gives the reply when its head is there. A second try is made if nothing was sent."""
-        pool = self._pool = self._pool or _new_pool(self.address)
-        url = httpcore2.URL(scheme=self.address.scheme, host=self.address.host, port=self.address.port, target=target)
+        way = self._way = self._way or _way_to(self.address)
         for is_last in (False, True):
             body = _Content(content)
-            timeouts = {"connect": CONNECT_SECONDS, "write": self._patience.idle, "read": self._patience.head}
-            request = httpcore2.Request(method, url, headers=headers, content=body, extensions={"timeout": timeouts})
             try:
-                response = await pool.handle_async_request(request)
+                answered = await way.ask(method, target, headers, body, self._patience)
             except _NETWORK as error:
                 if is_last or body.is_begun or isinstance(error, httpcore2.TimeoutException):
                     raise _of_request(error, self._where) from None
                 continue
-            timeouts["read"] = self._patience.idle
-            return await self._checked(response)
+            return await self._checked(answered)
         raise AssertionError
 
-    async def _checked(self, response: httpcore2.Response) -> Reply:
-        if 200 <= response.status <= MAX_STATUS:
-            return Reply(response, self._where)
-        await response.aclose()
-        raise ApiFailed(CUT, f"{self._where} answered with HTTP status {response.status}, which is not an answer.")
+    async def _checked(self, answered: Answered) -> Reply:
+        if 200 <= answered.status <= MAX_STATUS:
+            return Reply(answered, self._where)
+        await answered.aclose()
+        raise ApiFailed(CUT, f"{self._where} answered with HTTP status {answered.status}, which is not an answer.")
 
     async def close(self) -> None:
         """Closes every connection."""
-        if self._pool is not None:
-            await self._pool.aclose()
+        if self._way is not None:
+            await self._way.close()
 
 
-def _new_pool(address: Address) -> httpcore2.AsyncConnectionPool:
-    is_plain = address.scheme == "http"
-    return httpcore2.AsyncConnectionPool(
-        ssl_context=None if is_plain else load_certificates(),
-        proxy=_proxy_for(address),
-        max_connections=None,
-        max_keepalive_connections=KEPT_CONNECTIONS,
-        keepalive_expiry=KEEP_PLAIN_SECONDS if is_plain else KEEP_SECONDS,
-        network_backend=Sockets(),
-    )
-
-
-def _proxy_for(address: Address) -> httpcore2.Proxy | None:
-    """The proxy that the environment names for an upstream; this machine is reached without one."""
-    from urllib.request import getproxies, proxy_bypass
-
-    settings = getproxies()
-    url = settings.get(address.scheme) or settings.get("all")
-    if not url or is_loopback(address.host) or proxy_bypass(f"{address.host}:{address.port}"):
-        return None
-    parts = urlsplit(url if "://" in url else f"http://{url}")
-    auth = (unquote(parts.username), unquote(parts.password or "")) if parts.username else None
-    bare = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
-    with contextlib.suppress(ValueError, TypeError):
-        if parts.scheme in ("http", "https", "socks5", "socks5h") and parts.hostname:
-            context = load_certificates() if parts.scheme == "https" else None
-            return httpcore2.Proxy(bare, auth=auth, ssl_context=context)
-    raise PegboardError(f"The proxy {bare} of the environment cannot be used.", hint="Set HTTPS_PROXY, or NO_PROXY.")
+def _way_to(address: Address) -> WayOut:
+    context = None if address.scheme == "http" else load_certificates()
+    between = proxy_for(address)
+    return Lanes(address, context) if between is None else Tunnels(address, context, between)
 
 
 def _of_request(error: Exception, where: str) -> ApiFailed:

@@ -17,10 +17,11 @@ import msgspec
 
 import pegboard
 from pegboard.config.model import ProxyConfig
-from pegboard.proxy.api import Api, ApiFailed, Patience
+from pegboard.proxy.api import Api, ApiFailed
 from pegboard.proxy.bodies import EncodingBroken, EncodingUnknown, TooLarge, decode
 from pegboard.proxy.client import Client, ClientLeft, Message, Receive, Send
 from pegboard.proxy.headers import Header, value_of
+from pegboard.proxy.lanes import Patience
 from pegboard.proxy.passage import CutShort, Passage
 from pegboard.proxy.refusal import error_body, json_headers, style_of
 from pegboard.proxy.routes import STATUS_PATH, NoRoute, Route, address_of, route

@@ -1,7 +1,7 @@
 """Sockets for both sides: writes that go out together, and what httpcore2 stands on, on asyncio alone.
 
 httpcore2's own goes through anyio, which turns the event loop once more for each read and each write: half of what a
-request cost. Above: `api` for upstreams, `serve` for clients. Below: asyncio.
+request cost. Above: `lanes` and `tunnels` for upstreams, `connection` for clients. Below: asyncio.
 """
 
 from __future__ import annotations
@@ -213,7 +213,16 @@ class Stream(asyncio.BufferedProtocol, httpcore2.AsyncNetworkStream):
 
     async def aclose(self) -> None:
         """Hangs up at once."""
+        self.abort()
+
+    def abort(self) -> None:
+        """The same for whoever has no time to wait."""
         self._bare.abort()
+
+    @property
+    def is_readable(self) -> bool:
+        """Of one that is kept and idle: whether anything came, if only its end, that nobody asked for."""
+        return bool(self._parts) or self._is_ended or self._bare.is_closing()
 
     async def start_tls(
         self,
@@ -244,8 +253,7 @@ class Stream(asyncio.BufferedProtocol, httpcore2.AsyncNetworkStream):
     def get_extra_info(self, info: str) -> Any:
         """What httpcore2 asks of a connection, whether it is still good among it."""
         if info == "is_readable":
-            # Kept and idle: whatever came, if only its end, nobody asked for.
-            return bool(self._parts) or self._is_ended or self._bare.is_closing()
+            return self.is_readable
         names = {"client_addr": "sockname", "server_addr": "peername"}
         return self._bare.get_extra_info(names.get(info, info))
 
