@@ -11,7 +11,7 @@ from typing import Any, Literal
 from pegboard.proxy.completions_request import THOUGHTS, call_block, text_block
 from pegboard.proxy.events import Event, encoded
 from pegboard.proxy.function_calls import Held, error_of, refused, searched, sendable
-from pegboard.proxy.turn import Turn, summed
+from pegboard.proxy.turn import Pieces, Room, Turn, summed
 from pegboard.types import Json
 
 _CUT = ("", "error", "length", "content_filter")
@@ -23,27 +23,46 @@ Kind = Literal["", "hidden", "bridged", "visible"]
 class Said:
     """What a message says beside its calls, put together from its deltas."""
 
-    def __init__(self) -> None:
-        self.content: str | None = None
-        self.thoughts: dict[str, Any] = {}
+    def __init__(self, room: Room) -> None:
+        self.has_text = False
+        self._room = room
+        self._texts: dict[str, Pieces] = {}
+        self._lists: dict[str, list[Any]] = {}
 
     def add(self, delta: Json) -> int:
         """One more piece; gives how much longer the text is."""
         for field in THOUGHTS:
-            value, before = delta.get(field), self.thoughts.get(field)
+            value = delta.get(field)
             if isinstance(value, str) and value:
-                self.thoughts[field] = (before if isinstance(before, str) else "") + value
+                self._grow(field, value)
             elif isinstance(value, list) and value:
-                self.thoughts[field] = [*(before if isinstance(before, list) else ()), *value]
+                self._texts.pop(field, None)
+                self._lists.setdefault(field, []).extend(value)
         text = delta.get("content")
         if not isinstance(text, str) or not text:
             return 0
-        self.content = (self.content or "") + text
+        self.has_text = True
+        self._grow("content", text)
         return len(text)
+
+    @property
+    def content(self) -> str | None:
+        """Its text."""
+        return self._texts["content"].whole() if self.has_text else None
+
+    @property
+    def thoughts(self) -> Json:
+        """What it says beside."""
+        texts = {field: text.whole() for field, text in self._texts.items() if field != "content"}
+        return {field: {**self._lists, **texts}[field] for field in THOUGHTS if field in self._lists or field in texts}
 
     def message(self) -> Json:
         """As it is sent back."""
         return {"role": "assistant", "content": self.content, **self.thoughts}
+
+    def _grow(self, field: str, more: str) -> None:
+        self._lists.pop(field, None)
+        self._texts.setdefault(field, Pieces(self._room)).add(more)
 
 
 class Call:
@@ -112,8 +131,9 @@ class CompletionsReply:
         self._first = True
         self._next = 0
         self._calls: dict[Any, Call] = {}
-        self._round = Said()
-        self._whole = Said()
+        self._round = Said(turn.room)
+        self._room = Room()
+        self._whole = Said(self._room)
 
     @property
     def goes_on(self) -> bool:
@@ -129,7 +149,7 @@ class CompletionsReply:
         """Usage is added up; the text goes on."""
         self._before = summed(self._before, self._usage)
         self._usage, self._finish, self._first, self.is_over = {}, "", False, False
-        self._calls, self._round = {}, Said()
+        self._calls, self._round = {}, Said(self.turn.room)
 
     # ── a stream ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -244,6 +264,7 @@ class CompletionsReply:
         if choice is None or not isinstance(message, dict):
             return reply
         self._finish, self.is_over = str(choice.get("finish_reason") or "stop"), True
+        self.turn.room.left = self._room.left = len(str(message))  # it is here already, and nothing of it may be lost
         usage = reply.get("usage")
         self._usage = usage if isinstance(usage, dict) else {}
         self._hear(message)

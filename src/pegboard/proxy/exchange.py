@@ -98,6 +98,8 @@ class Edited:
         if self._made > self._most_rounds:
             raise ReplyCut(f"the model searched {self._most_rounds} times in one turn without doing anything else")
         turn = self._reply.turn
+        if turn.room.is_full:
+            raise ReplyCut("the reply is too long to be gone on from after a search")
         if self._reply.goes_on:
             said: list[Json] = turn.all_produced()
             turn.begin_round()

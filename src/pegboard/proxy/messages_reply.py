@@ -12,7 +12,7 @@ import msgspec
 from pegboard.proxy.call_stream import CallStream
 from pegboard.proxy.events import Event, encoded
 from pegboard.proxy.searching import unknown_tool
-from pegboard.proxy.turn import Ask, Turn, summed
+from pegboard.proxy.turn import Ask, Pieces, Room, Turn, summed
 from pegboard.types import Json
 
 _NATIVE = ("tool_search_tool_regex", "tool_search_tool_bm25")
@@ -23,27 +23,40 @@ _CUT = ("", "error", "max_tokens", "model_context_window_exceeded", "refusal")
 class Builder:
     """A block of a stream, put together from its deltas."""
 
-    def __init__(self, block: Json) -> None:
+    def __init__(self, block: Json, room: Room) -> None:
         self.block = dict(block)
-        self._json = ""
+        self._room = room
+        self._json = Pieces(room)
+        self._texts: dict[str, Pieces] = {}
 
     def add(self, delta: Json) -> None:
         """One more piece."""
         kind = str(delta.get("type"))
         if kind == "input_json_delta":
-            self._json += str(delta.get("partial_json") or "")
+            self._json.add(str(delta.get("partial_json") or ""))
         elif kind == "citations_delta":
             self.block["citations"] = [*(self.block.get("citations") or []), delta.get("citation")]
         else:  # text, thinking, a signature, and kinds to come: what is text goes on, what is not is new
             for field in delta.keys() - {"type"}:
-                before, more = self.block.get(field), delta[field]
-                self.block[field] = before + more if isinstance(before, str) and isinstance(more, str) else more
+                self._grow(field, delta[field])
+
+    def _grow(self, field: str, more: Any) -> None:
+        before = self.block.get(field)
+        if not isinstance(before, str) or not isinstance(more, str):
+            self.block[field] = more
+            self._texts.pop(field, None)
+            return
+        if field not in self._texts:
+            self._texts[field] = Pieces(self._room)
+            self._texts[field].add(before)
+        self._texts[field].add(more)
 
     def done(self) -> Json:
         """The whole block."""
-        if self._json:
+        self.block |= {field: text.whole() for field, text in self._texts.items()}
+        if written := self._json.whole():
             try:
-                self.block["input"] = msgspec.json.decode(self._json)
+                self.block["input"] = msgspec.json.decode(written)
             except (ValueError, RecursionError):
                 self.block["input"] = {}
         return self.block
@@ -130,12 +143,12 @@ class MessagesReply:
         if not isinstance(index, int) or not isinstance(block, dict):
             return event.raw
         if self._hides(block):
-            self._hidden[index] = Builder(block)
+            self._hidden[index] = Builder(block, self.turn.room)
             return b""
         if self._bridges(block):
-            self._bridged[index] = Bridged(Builder(block), CallStream())
+            self._bridged[index] = Bridged(Builder(block, self.turn.room), CallStream())
             return b""
-        self._visible[index] = (self._next, Builder(block))
+        self._visible[index] = (self._next, Builder(block, self.turn.room))
         return self._numbered(event, data, self._next, new=True)
 
     def _delta(self, event: Event, data: Json) -> bytes:

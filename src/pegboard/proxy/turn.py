@@ -6,6 +6,7 @@ Above: the editors of replies, `exchange`. Below: `memory`. Pure.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from io import StringIO
 from typing import Protocol
 
 import msgspec
@@ -14,6 +15,37 @@ from pegboard.proxy.declared import Declared
 from pegboard.proxy.events import Event
 from pegboard.proxy.memory import Insert, Remembered, is_thought, mark, text_of
 from pegboard.types import Json
+
+MOST_KEPT = 1024 * 1024
+"""Characters of a streamed reply that are kept, should another round have to begin with it. No model says as much."""
+
+
+class Room(msgspec.Struct):
+    """How much more of one reply is kept."""
+
+    left: int = MOST_KEPT
+    is_full: bool = False
+    """Whether something was not kept: then the reply cannot be sent back."""
+
+
+class Pieces:
+    """A text that comes in pieces, put together once: to add to a string is to copy it each time."""
+
+    def __init__(self, room: Room) -> None:
+        self._room = room
+        self._text = StringIO()
+
+    def add(self, piece: str) -> None:
+        """One more piece, if there is room."""
+        if len(piece) > self._room.left:
+            self._room.is_full = True
+            return
+        self._room.left -= len(piece)
+        self._text.write(piece)
+
+    def whole(self) -> str:
+        """All of it."""
+        return self._text.getvalue()
 
 
 class Ask(msgspec.Struct, frozen=True):
@@ -45,6 +77,8 @@ class Turn:
         """Of all visible text so far."""
         self.is_kept = False
         """Whether what was hidden is remembered already."""
+        self.room = Room()
+        """For what its rounds say."""
         self.found: list[int] = []
         """How many tools each search of the API's own found."""
         self._prior = prior
