@@ -17,6 +17,8 @@ from pegboard.proxy.response_items import NAMED
 
 MOST_LIVE = 500
 """Conversations held in memory; the store has the rest."""
+MOST_UNKNOWN = 5_000
+"""Keys of which it is known that nothing is remembered: what passes is not to be looked up with every turn."""
 MOST_VARIANTS = 4
 """Of conversations that begin with the same words."""
 MOST_BYTES = 900_000
@@ -34,22 +36,26 @@ class Keeper:
         self._ttl = ttl
         self._clock = clock
         self._live: dict[str, list[Remembered]] = {}
+        self._unknown: dict[str, None] = {}
         self._pointers: dict[str, str] = {}
         self.warnings: list[str] = []
 
     async def of(self, key: str) -> list[Remembered]:
         """The conversations that began like this, the latest last."""
         known = self._live.pop(key, None)
-        if known is None:
+        if known is None and key not in self._unknown:
             raw = await self._read(key)
             known = self._live.pop(key, None) or (_decoded(raw) if raw else [])
         if known:
             self._live[key] = known
-            self._bound()
-        return known
+        else:
+            self._unknown[key] = None
+        self._bound()
+        return known or []
 
     def begin(self, key: str, conversation: Remembered) -> Remembered:
         """A conversation begins; one that began in just the same way is gone on with."""
+        self._unknown.pop(key, None)
         known = self._live.setdefault(key, [])
         for each in known:
             if _began_as(each, conversation):
@@ -65,11 +71,13 @@ class Keeper:
         if not any(each is conversation for each in known):
             known = [each for each in known if not _began_as(each, conversation)]
             known = self._live[key] = [*known, conversation][-MOST_VARIANTS:]
+            self._unknown.pop(key, None)
         await self._write(key, _within(known))
 
     def _bound(self) -> None:
-        while len(self._live) > MOST_LIVE:
-            del self._live[next(iter(self._live))]
+        for kept, most in ((self._live, MOST_LIVE), (self._unknown, MOST_UNKNOWN)):
+            while len(kept) > most:
+                del kept[next(iter(kept))]
 
     async def point(self, reply: str, key: str) -> None:
         """Remembers which conversation a reply belongs to, for clients that name only the reply."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
 from pegboard.errors import StoreError
+from pegboard.proxy import keeper as keeper_module
 from pegboard.proxy.keeper import MOST_BYTES, MOST_LIVE, MOST_VARIANTS, Keeper, chosen
 from pegboard.proxy.memory import Insert, Remembered
 from pegboard.testing import FakeStore
@@ -204,3 +206,41 @@ def test_a_store_that_fails_costs_only_what_it_would_have_kept() -> None:
     assert now(keeper.pointed("resp_1")) == "key"
     assert (now(keeper.pointed("resp_2")), now(keeper.of("other"))) == ("", [])
     assert keeper.warnings == ["it is broken"]
+
+
+class Counting(FakeStore):
+    """One that counts how often it is asked."""
+
+    asked = 0
+
+    async def proxied(self, conversation: str) -> bytes | None:
+        self.asked += 1
+        return await super().proxied(conversation)
+
+
+def test_what_is_not_remembered_is_looked_for_once_and_found_when_it_begins() -> None:
+    async def main() -> None:
+        store = Counting()
+        keeper = Keeper(store, 60)
+        for _ in range(3):
+            assert await keeper.of("key") == []
+        assert store.asked == 1
+        begun = keeper.begin("key", remembered())
+        assert await keeper.of("key") == [begun]
+        await keeper.keep("key", begun)
+        assert [each.begun for each in await Keeper(store, 60).of("key")] == ["tools"]
+
+    asyncio.run(main())
+
+
+def test_only_so_many_keys_are_held_of_which_nothing_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keeper_module, "MOST_UNKNOWN", 3)
+
+    async def main() -> None:
+        store = Counting()
+        keeper = Keeper(store, 60)
+        for number in (0, 1, 2, 3, 3, 0):
+            await keeper.of(f"key {number}")
+        assert store.asked == 5
+
+    asyncio.run(main())
