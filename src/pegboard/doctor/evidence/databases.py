@@ -158,7 +158,12 @@ def _messages(connection: sqlite3.Connection, identity: Any, part: Part) -> None
         if not valid:
             part.broken += 1
             continue
-        role, model, given, written, thought, read, stored, summary = msgspec.json.decode(found)
+        try:
+            role, model, given, written, thought, read, stored, summary = msgspec.json.decode(found)
+        except msgspec.DecodeError:
+            # SQLite takes a number of any size for valid, and writes one that is too large as `Inf`.
+            part.unknown += 1
+            continue
         part.at(moment_of(created))
         part.at(moment_of(updated))
         if role != "assistant":

@@ -122,6 +122,15 @@ def test_broken_rows_are_counted_and_stop_nothing(home: HomeBuilder) -> None:
     assert session.server_calls == {"github": 2}
 
 
+def test_a_number_that_nothing_can_hold_stops_nothing(home: HomeBuilder) -> None:
+    home.opencode_session(turns=3)
+    with closing(sqlite3.connect(database(home))) as connection, connection:
+        larger = "replace(data, '\"input\": 10', '\"input\": 1e999')"
+        connection.execute(f"UPDATE message SET data = {larger} WHERE id LIKE '%_0'")
+    session = only_session(home)
+    assert (session.usage.messages, session.unknown_records) == (2, 1)
+
+
 @pytest.mark.parametrize("content", [b"", b"no database at all", b"SQLite format 3\0" + bytes(200)])
 def test_a_file_that_is_no_database_is_noted(home: HomeBuilder, content: bytes) -> None:
     home.claude_session()
