@@ -15,6 +15,7 @@ from pegboard.doctor.evidence.claude import State, Transcript, verdict_of
 from pegboard.doctor.evidence.claude_tools import Arrays
 from pegboard.doctor.evidence.kept import Kept, Remembered
 from pegboard.doctor.evidence.marks import Marks
+from pegboard.doctor.evidence.names import text_of
 from pegboard.doctor.evidence.parts import Part, Verdict, session_of
 from pegboard.doctor.evidence.tally import Tally
 from pegboard.doctor.evidence.transcripts import Source, Transcripts
@@ -43,7 +44,7 @@ class ClaudeCode:
         mains: dict[str, list[tuple[Part, Verdict]]] = {}
         subs: dict[str, list[tuple[Part, Verdict]]] = {}
         for source, state in self._transcripts.read():
-            identity = source.session or state.part.session or source.path.stem
+            identity = text_of(source.session or state.part.session or source.path.stem)
             group = subs if source.sub_agent else mains
             group.setdefault(identity, []).append((state.part, verdict_of(state, self._tables)))
         for identity in mains.keys() | subs.keys():
@@ -74,17 +75,25 @@ def sources(projects: Path, tally: Tally) -> Iterator[Source]:
                 # Older versions put sub-agents' transcripts beside those of the sessions.
                 sub_agent = stem.startswith(_SUB_AGENT)
                 yield Source(Path(entry.path), "" if sub_agent else stem, sub_agent)
-            elif entry.is_dir():
+            else:
                 nested = Path(entry.path) / "subagents"
-                if nested.is_dir():
+                if _is_folder(nested, tally):
                     found = sorted(nested.rglob("*.jsonl"))
                     yield from (Source(path, entry.name, sub_agent=True) for path in found)
 
 
 def _folders(folder: Path, tally: Tally) -> Iterator[Path]:
     for entry in _entries(folder, tally):
-        if entry.is_dir():
-            yield Path(entry.path)
+        if _is_folder(path := Path(entry.path), tally):
+            yield path
+
+
+def _is_folder(path: Path, tally: Tally) -> bool:
+    try:
+        return path.is_dir()
+    except OSError as error:
+        tally.cannot_read(path, error)
+        return False
 
 
 def _entries(folder: Path, tally: Tally) -> list[os.DirEntry[str]]:

@@ -13,7 +13,7 @@ import msgspec
 
 from pegboard.doctor.evidence.kept import Kept, Remembered
 from pegboard.doctor.evidence.lines import Stamp, stamp_of
-from pegboard.doctor.evidence.names import name_of, path_of
+from pegboard.doctor.evidence.names import name_of, path_of, text_of
 from pegboard.doctor.evidence.parts import Counts, Part, Verdict, count_of, moment_of, session_of
 from pegboard.doctor.evidence.tally import Tally
 from pegboard.doctor.facts import Session
@@ -113,7 +113,7 @@ class Cline:
         with open(fd, "rb") as file:  # noqa: PTH123 - of a descriptor that is open already
             stamp = stamp_of(fd)
             content = file.read(DOCUMENT_CAP + 1) if stamp.size <= DOCUMENT_CAP else b""
-        part = part_of(content, path.name.removesuffix(_ENDING))
+        part = part_of(content, text_of(path.name.removesuffix(_ENDING)))
         _add_about(part, path)
         self._tally.end_file(len(content))
         self._kept.put("cline", str(path), Remembered(stamp, state=msgspec.Raw(msgspec.msgpack.encode(part))))

@@ -12,7 +12,7 @@ import msgspec
 
 from pegboard.doctor.evidence.kept import Kept, Remembered
 from pegboard.doctor.evidence.marks import Marks, Seen, Sight, mark_of
-from pegboard.doctor.evidence.names import name_of, path_of
+from pegboard.doctor.evidence.names import name_of, path_of, text_of
 from pegboard.doctor.evidence.parts import Counts, Part, Verdict, count_of
 from pegboard.doctor.evidence.tally import Tally
 from pegboard.doctor.evidence.threads import sessions_of
@@ -234,7 +234,7 @@ class Codex:
         """Every thread, those it has started put to it."""
         parts = []
         for source, state in self._transcripts.read():
-            state.part.session = state.part.session or source.path.stem
+            state.part.session = state.part.session or text_of(source.path.stem)
             parts.append(state.part)
         return sessions_of("codex", parts, _verdict)
 

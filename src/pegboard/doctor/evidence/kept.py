@@ -14,6 +14,7 @@ import msgspec
 
 from pegboard.config.places import user_folder
 from pegboard.doctor.evidence.lines import Ends, Stamp
+from pegboard.doctor.evidence.names import text_of
 from pegboard.doctor.evidence.tables import Tables
 from pegboard.doctor.facts import Agent, Definition
 from pegboard.doctor.settings.machine import Machine
@@ -89,17 +90,17 @@ class Kept:
 
     def get(self, agent: Agent, path: str) -> Remembered | None:
         """What is known of a file."""
-        return self._files.get(agent, {}).get(path)
+        return self._files.get(agent, {}).get(text_of(path))
 
     def put(self, agent: Agent, path: str, known: Remembered) -> None:
         """Replaces what is known of a file."""
-        self._files.setdefault(agent, {})[path] = known
+        self._files.setdefault(agent, {})[text_of(path)] = known
         self._changed = True
 
     def drop_others(self, agent: Agent, paths: Collection[str]) -> int:
         """Forgets files that are gone; how many they were."""
         mine = self._files.get(agent, {})
-        gone = mine.keys() - paths
+        gone = mine.keys() - set(map(text_of, paths))
         for path in gone:
             del mine[path]
         self._changed |= bool(gone)

@@ -25,6 +25,11 @@ def name_of(text: object) -> str:
     return text if isinstance(text, str) and _NAME.fullmatch(text) else ""
 
 
+def text_of(name: str) -> str:
+    """The name of a file, with what is no text spelled out: it may be of any bytes, and then cannot be written down."""
+    return name.encode(errors="backslashreplace").decode()
+
+
 def path_of(text: object) -> str:
     """The text if it can be an absolute path."""
     if not isinstance(text, str) or len(text) > _PATH_CAP or "\n" in text or "\0" in text:

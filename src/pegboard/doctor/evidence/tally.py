@@ -1,9 +1,11 @@
-"""How far the reading is, and what could not be read. Above: `gather`. Below: nothing."""
+"""How far the reading is, and what could not be read. Above: `gather`. Below: `names`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+
+from pegboard.doctor.evidence.names import text_of
 
 Progress = Callable[[int, int], None]
 """Told the bytes that were read, and how many there are to read."""
@@ -34,6 +36,7 @@ class Tally:
 
     def note(self, text: str) -> None:
         """Something that a person may want to know, once."""
+        text = text_of(text)
         if text not in self.notes:
             self.notes.append(text)
 

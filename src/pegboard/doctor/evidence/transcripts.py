@@ -127,7 +127,7 @@ class Transcripts:
             try:
                 if known is not None and not _only_grew(known, stamp, fd):
                     known = None
-                own = not source.session or source.session.encode() in os.pread(fd, _HEAD, 0)
+                own = not source.session or os.fsencode(source.session) in os.pread(fd, _HEAD, 0)
             finally:
                 os.close(fd)
         except FileNotFoundError:

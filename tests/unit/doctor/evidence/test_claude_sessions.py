@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -229,6 +230,24 @@ def test_a_last_line_without_an_end_counts_once_it_is_whole(home: HomeBuilder) -
     file.write_bytes(whole[:-9])
     session = only_session(home)
     assert (session.usage.messages, session.broken_lines) == (1, 0)
+
+
+def test_links_that_lead_nowhere_stop_nothing(home: HomeBuilder) -> None:
+    identity = home.claude_session()
+    for place in (home.claude_folder / "projects" / "loop", home.transcripts[identity].parent / "loop"):
+        place.symlink_to(place.name)
+    assert only_session(home).id == identity
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_folder_that_may_not_be_entered_is_noted(home: HomeBuilder) -> None:
+    home.claude_session(sub_agents=1)
+    folder = home.claude_folder / "projects" / "-p" / "closed"
+    folder.mkdir(parents=True)
+    folder.chmod(0)
+    gathered = read(home)
+    assert len(gathered.sessions) == 1
+    assert "Permission denied" in gathered.notes[0]
 
 
 def test_a_session_without_an_answer_is_none(home: HomeBuilder) -> None:

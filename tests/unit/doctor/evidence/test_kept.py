@@ -188,6 +188,22 @@ def test_a_file_that_may_not_be_opened_is_noted_and_stops_nothing(home: HomeBuil
     assert "pipe.jsonl cannot be read: Not a regular file" in gathered.notes[0]
 
 
+def test_files_with_names_that_are_no_text_are_read_and_known_again(home: HomeBuilder) -> None:
+    fill(home)
+    odd = "\udcff"
+    append(transcript(home, odd), reply("odd"))
+    append(transcript(home, odd, sub_agent="x"), reply("of it"))
+    for file in [each for each in home.transcripts.values() if each.suffix == ".json" or "rollout" in each.name]:
+        name = file.name.replace("rollout-", f"rollout-{odd}").replace(".messages", f"{odd}.messages")
+        file.rename(file.with_name(name))
+    os.mkfifo(transcript(home, f"{odd}-pipe"))
+    first, second = read_on(home), read_on(home)
+    assert {each.agent for each in first.sessions} >= {"claude-code", "codex", "cline"}
+    assert second.sessions == first.sessions
+    assert (second.read_bytes, second.read_files) == (0, 0)
+    assert "\\udcff-pipe" in msgspec.json.decode(msgspec.json.encode(first))["notes"][0]
+
+
 def test_progress_is_told_to_the_end(home: HomeBuilder) -> None:
     fill(home)
     told: list[tuple[int, int]] = []
