@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from pathlib import Path
 
 import pytest
@@ -157,6 +158,16 @@ def test_the_variable_is_found_wherever_it_is_said(place: str, tmp_path: Path) -
 
 def test_an_old_model_on_vertex_is_vertex_and_not_the_model(tmp_path: Path) -> None:
     assert [each.cause for each in found_in(homes.off_by_model_on_vertex(tmp_path))] == [VERTEX]
+
+
+def test_a_server_of_a_project_is_known_by_its_whole_name(tmp_path: Path) -> None:
+    home = HomeBuilder(tmp_path)
+    settings = home.project / "opencode.json"
+    home.json(settings, {"mcp": {"my_files": {"type": "local", "command": ["my-files"]}}})
+    os.utime(settings, (1, 1))
+    for number in range(6):
+        home.opencode_session(calls={"my_files_read": 1}, days_ago=6 - number)
+    assert found_in(home) == ()
 
 
 @pytest.mark.slow

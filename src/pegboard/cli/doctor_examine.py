@@ -79,25 +79,23 @@ async def examine(
     actions: Sequence[Action] = (),
 ) -> Evidence:
     """Everything that can be known: sessions of the last days, and settings of today wherever they ran."""
-    from pegboard.doctor.evidence.gather import read_sessions
+    from pegboard.doctor.evidence.gather import read_sessions, with_servers
     from pegboard.doctor.evidence.kept import Kept
     from pegboard.doctor.plans.dated import dated
     from pegboard.doctor.settings.read import read_states
 
     since = (time.time() if now is None else now) - days * DAY
-    everywhere = await asyncio.to_thread(read_states, machine)
     gathered = await asyncio.to_thread(
         read_sessions,
         machine,
         kept=Kept.of(machine),
         since=since,
         progress=None if progress is None else lambda done, total: progress("reading sessions", done, total),
-        servers=_names(everywhere),
     )
     folders = sorted({Path(session.project) for session in gathered.sessions if session.project})
     states = await asyncio.to_thread(read_states, machine, folders)
     return Evidence(
-        sessions=gathered.sessions,
+        sessions=with_servers(gathered.sessions, _names(states)),
         states=dated(states, actions),
         read_bytes=gathered.read_bytes,
         read_files=gathered.read_files,
@@ -117,9 +115,9 @@ def applied(args: argparse.Namespace) -> tuple[Action, ...]:
     return ()
 
 
-def _names(states: Iterable[AgentState]) -> dict[str, set[str]]:
+def _names(states: Iterable[AgentState]) -> dict[Agent, set[str]]:
     """The names that each agent has its servers under, by which their tools are known."""
-    found: dict[str, set[str]] = {}
+    found: dict[Agent, set[str]] = {}
     for state in states:
         found.setdefault(state.agent, set()).update(entry.name for entry in state.servers)
     return found

@@ -6,7 +6,7 @@ Above: `gather`. Below: msgspec takes out of it what is counted.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -70,12 +70,11 @@ _WRONG = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 class Cline:
     """All sessions of Cline on a machine."""
 
-    def __init__(self, machine: Machine, kept: Kept, tally: Tally, servers: Collection[str]) -> None:
+    def __init__(self, machine: Machine, kept: Kept, tally: Tally) -> None:
         root = machine.from_variable("CLINE_DIR", machine.home / ".cline")
         self._folder = machine.from_variable("CLINE_DATA_DIR", root / "data") / "sessions"
         self._kept = kept
         self._tally = tally
-        self._servers = servers
         self._recall = msgspec.msgpack.Decoder(Part)
         self._files: list[tuple[Path, Stamp]] = []
 
@@ -101,7 +100,7 @@ class Cline:
             except OSError as error:
                 self._tally.cannot_read(path, error)
                 continue
-            yield session_of("cline", part.session, [part], Verdict(), servers=self._servers)
+            yield session_of("cline", part.session, [part], Verdict())
 
     def _known(self, path: Path, stamp: Stamp) -> Remembered | None:
         known = self._kept.get("cline", str(path))

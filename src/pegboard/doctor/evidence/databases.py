@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any, Literal
@@ -63,15 +63,12 @@ class _State(msgspec.Struct, array_like=True):
 class Database:
     """All sessions of opencode or of Kilo on a machine."""
 
-    def __init__(
-        self, agent: Literal["opencode", "kilo"], machine: Machine, kept: Kept, tally: Tally, servers: Collection[str]
-    ) -> None:
+    def __init__(self, agent: Literal["opencode", "kilo"], machine: Machine, kept: Kept, tally: Tally) -> None:
         data = machine.from_variable("XDG_DATA_HOME", machine.home / ".local" / "share")
         self._agent: Literal["opencode", "kilo"] = agent
         self._file = data / _PLACES[agent]
         self._kept = kept
         self._tally = tally
-        self._servers = servers
 
     def plan(self) -> int:
         """How large the database is, unless nothing happened to it."""
@@ -85,7 +82,7 @@ class Database:
     def sessions(self) -> Iterator[Session]:
         """Every session, those it has started put to it."""
         rows = self._rows()
-        return sessions_of(self._agent, [row.part for row in rows.values()], servers=self._servers)
+        return sessions_of(self._agent, [row.part for row in rows.values()])
 
     def _rows(self) -> dict[str, _Row]:
         stamp, beside = self._stamps()

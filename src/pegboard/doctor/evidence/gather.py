@@ -5,7 +5,7 @@ Above: the command, which runs it in a thread. Below: one reader for each agent.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Protocol
 
 import msgspec
@@ -15,8 +15,9 @@ from pegboard.doctor.evidence.cline import Cline
 from pegboard.doctor.evidence.codex import Codex
 from pegboard.doctor.evidence.databases import Database
 from pegboard.doctor.evidence.kept import Kept
+from pegboard.doctor.evidence.parts import calls_by_server
 from pegboard.doctor.evidence.tally import Progress, Tally
-from pegboard.doctor.facts import Session
+from pegboard.doctor.facts import Agent, Session
 from pegboard.doctor.settings.machine import Machine
 
 
@@ -53,16 +54,15 @@ def read_sessions(
     kept: Kept | None = None,
     since: float = 0.0,
     progress: Progress | None = None,
-    servers: Mapping[str, Collection[str]] | None = None,
 ) -> Gathered:
-    """Every session that ended after `since`. `servers` are the names each agent has its servers under.
+    """Every session that ended after `since`.
 
     With `kept`, only what is new is read, and what was learned is kept for the next time. All files are read whatever
     `since` says: a session of today may have records of one of last month, and they are to be counted once.
     """
     kept = Kept() if kept is None else kept
     tally = Tally(progress)
-    readers = _readers(machine, kept, tally, servers or {})
+    readers = _readers(machine, kept, tally)
     tally.total = sum([reader.plan() for reader in readers])
     found = [session for reader in readers for session in reader.sessions()]
     try:
@@ -80,11 +80,24 @@ def read_sessions(
     )
 
 
-def _readers(machine: Machine, kept: Kept, tally: Tally, servers: Mapping[str, Collection[str]]) -> list[Reader]:
+def with_servers(sessions: Iterable[Session], names: Mapping[Agent, Collection[str]]) -> tuple[Session, ...]:
+    """The same, with calls counted for the servers that each agent has by these names, in whichever folder.
+
+    A tool `my_files_read` may be of `my_files` or of `my`: where names are joined so, only settings can tell.
+    """
+    return tuple(
+        msgspec.structs.replace(each, server_calls=calls_by_server(each.agent, each.calls, names[each.agent]))
+        if names.get(each.agent)
+        else each
+        for each in sessions
+    )
+
+
+def _readers(machine: Machine, kept: Kept, tally: Tally) -> list[Reader]:
     return [
         ClaudeCode(machine, kept, tally),
         Codex(machine, kept, tally),
-        Database("opencode", machine, kept, tally, servers.get("opencode", ())),
-        Database("kilo", machine, kept, tally, servers.get("kilo", ())),
-        Cline(machine, kept, tally, servers.get("cline", ())),
+        Database("opencode", machine, kept, tally),
+        Database("kilo", machine, kept, tally),
+        Cline(machine, kept, tally),
     ]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -122,18 +122,22 @@ def moment_of(milliseconds: Any) -> str:
     return then.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def session_of(
-    agent: Agent, identity: str, parts: Sequence[Part], verdict: Verdict, *, servers: Collection[str] = ()
-) -> Session:
+def calls_by_server(agent: Agent, calls: Mapping[str, int], servers: Collection[str] = ()) -> dict[str, int]:
+    """How often each server's tools were called; a server is known by its name, else by how its tools are called."""
+    found: dict[str, int] = {}
+    for tool, times in calls.items():
+        if server := server_of(agent, tool, servers):
+            found[server] = found.get(server, 0) + times
+    return found
+
+
+def session_of(agent: Agent, identity: str, parts: Sequence[Part], verdict: Verdict) -> Session:
     """One session, of the part that is its own and those of its sub-agents, the own one first."""
-    counts, calls, by_server = Counts(), dict[str, int](), dict[str, int]()
+    counts, calls = Counts(), dict[str, int]()
     for part in parts:
         counts.add(part.counts)
         for tool, times in part.calls.items():
             calls[tool] = calls.get(tool, 0) + times
-    for tool, times in calls.items():
-        if server := server_of(agent, tool, servers):
-            by_server[server] = by_server.get(server, 0) + times
     return Session(
         agent=agent,
         id=identity,
@@ -148,7 +152,7 @@ def session_of(
         definitions=verdict.definitions,
         counted=bool(verdict.definitions),
         calls=calls,
-        server_calls=by_server,
+        server_calls=calls_by_server(agent, calls),
         searches=sum(part.searches for part in parts),
         betas=_each_once(part.betas for part in parts),
         refused=any(part.refused for part in parts),

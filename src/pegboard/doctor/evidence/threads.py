@@ -5,7 +5,7 @@ Above: the readers of Codex, opencode and Kilo. Below: `parts`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from pegboard.doctor.evidence.parts import Part, Verdict, session_of
 from pegboard.doctor.facts import Agent, Session
@@ -15,8 +15,6 @@ def sessions_of(
     agent: Agent,
     parts: Sequence[Part],
     verdict: Callable[[list[Part]], Verdict] = lambda _: Verdict(),
-    *,
-    servers: Collection[str] = (),
 ) -> Iterator[Session]:
     """One session for every part that nothing else has started, and whose starter is not here."""
     by_id = {part.session: part for part in parts}
@@ -25,7 +23,7 @@ def sessions_of(
         groups.setdefault(_root(part, by_id), []).append(part)
     for identity, group in groups.items():
         group.sort(key=lambda part: (part.session != identity, part.first))
-        yield session_of(agent, identity, group, verdict(group), servers=servers)
+        yield session_of(agent, identity, group, verdict(group))
 
 
 def _root(part: Part, by_id: dict[str, Part]) -> str:

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from pegboard.doctor.evidence.gather import read_sessions
+from pegboard.doctor.evidence.gather import with_servers
 from pegboard.doctor.facts import Usage
 from tests.homes import HomeBuilder, Tokens
-from tests.unit.doctor.evidence.reading import machine_of, only_session, read, read_on
+from tests.unit.doctor.evidence.reading import only_session, read, read_on
 
 USED = Tokens(input=10, output=20, cache_read=300, cache_write=40)
 
@@ -54,7 +54,7 @@ def test_a_session_tells_calls_and_tokens(home: HomeBuilder, agent: str) -> None
 
 def test_servers_with_a_joint_in_their_name_are_known_by_the_settings(home: HomeBuilder) -> None:
     home.opencode_session(calls={"my_git_hub_search": 2, "my_files_read": 1, "other_tool": 1})
-    found = read_sessions(machine_of(home), servers={"opencode": {"my.git_hub", "my", "git"}}).sessions[0]
+    [found] = with_servers(read(home).sessions, {"opencode": {"my.git_hub", "my", "git"}})
     assert found.server_calls == {"my_git_hub": 2, "my": 1, "other": 1}
 
 
