@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,7 @@ from pegboard.doctor.checks.causes import (
 from pegboard.doctor.diagnosis import diagnose
 from pegboard.doctor.facts import Evidence, Finding, Proof
 from pegboard.doctor.settings.machine import Machine
+from tests.conftest import SHOWN
 from tests.homes import HomeBuilder, versions
 from tests.homes import causes as homes
 from tests.homes.tools import patch_of
@@ -60,7 +62,7 @@ def found_in(home: HomeBuilder) -> tuple[Finding, ...]:
 
 @pytest.fixture(scope="module")
 def matrix(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, int]]:
-    """How many findings of each cause each home has; the table is left in the folder of the run."""
+    """How many findings of each cause each home has."""
     makers = {HEALTHY: homes.healthy, **homes.HOMES}
     found: dict[str, dict[str, int]] = {}
     for name, make in makers.items():
@@ -68,8 +70,6 @@ def matrix(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, int]
         for finding in found_in(make(tmp_path_factory.mktemp("home"))):
             row[finding.cause] += 1
         found[name] = row
-    report = tmp_path_factory.getbasetemp() / "doctor-confusion-matrix.txt"
-    report.write_text(table(found), "utf-8")
     return found
 
 
@@ -88,11 +88,9 @@ def test_each_cause_has_a_home() -> None:
 
 
 def test_the_confusion_matrix_has_nothing_off_its_diagonal(
-    matrix: dict[str, dict[str, int]], record_testsuite_property: object
+    matrix: dict[str, dict[str, int]], record_property: Callable[[str, object], None]
 ) -> None:
-    print("\n" + table(matrix))
-    assert callable(record_testsuite_property)
-    record_testsuite_property("doctor confusion matrix", table(matrix))
+    record_property(f"{SHOWN}the doctor's confusion matrix", table(matrix))
     wrong = {
         (home, cause): count
         for home, row in matrix.items()
