@@ -88,6 +88,15 @@ def test_only_the_agent_that_is_asked_for_is_told_of(words: list[str], causes: s
     assert {each["cause"] for each in answer(home, *words)["findings"]} == causes
 
 
+def test_only_what_was_skipped_of_the_agent_that_is_asked_for_is_counted(tmp_path: Path) -> None:
+    home = HomeBuilder(tmp_path)
+    home.claude_session(broken_lines=2, unknown_records=1)
+    home.codex_session()
+    read = {agent: answer(home, "--agent", agent)["read"] for agent in ("claude-code", "codex")}
+    assert (read["claude-code"]["broken_lines"], read["claude-code"]["unknown_records"]) == (2, 1)
+    assert (read["codex"]["broken_lines"], read["codex"]["unknown_records"]) == (0, 0)
+
+
 def test_only_the_project_that_is_asked_for_is_told_of(tmp_path: Path) -> None:
     home = homes.off_by_permission(tmp_path)
     other = home.folder / "code" / "other"

@@ -125,14 +125,19 @@ def _names(states: Iterable[AgentState]) -> dict[Agent, set[str]]:
 
 def only(evidence: Evidence, *, agent: Agent | None = None, project: Path | None = None) -> Evidence:
     """The part that somebody asked for; settings of folders around the project count for it."""
+    if agent is None and project is None:
+        return evidence
     wanted = None if project is None else PurePath(os.path.abspath(project))  # noqa: PTH100 - links stay
+    sessions = tuple(
+        each
+        for each in evidence.sessions
+        if agent in (None, each.agent) and (wanted is None or PurePath(each.project).is_relative_to(wanted))
+    )
     return msgspec.structs.replace(
         evidence,
-        sessions=tuple(
-            each
-            for each in evidence.sessions
-            if agent in (None, each.agent) and (wanted is None or PurePath(each.project).is_relative_to(wanted))
-        ),
+        sessions=sessions,
+        broken_lines=sum(each.broken_lines for each in sessions),
+        unknown_records=sum(each.unknown_records for each in sessions),
         states=tuple(
             each
             for each in evidence.states
