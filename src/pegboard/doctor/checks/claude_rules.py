@@ -40,7 +40,8 @@ ELSEWHERE = (ON_VERTEX, "CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_FOUNDRY")
 _FIRST_PARTY = "api.anthropic.com"
 _FALSY = frozenset({"false", "0", "no", "off"})
 _TRUTHY = frozenset({"true", "1", "yes", "on"})
-_AUTO = re.compile(r"auto(?::(\d+))?")
+_AUTO = re.compile(r"auto(?::(?:(\d{1,9})|.*))?")
+"""A percentage that is no number is none."""
 _TOOL_SEARCH = re.compile(r"(?<![\w-])ToolSearch(?![\w-])")
 
 
@@ -101,7 +102,8 @@ def threshold(value: str) -> int:
 
 def is_numbered(value: str) -> bool:
     """Whether somebody chose the percentage."""
-    return ":" in value
+    found = _AUTO.fullmatch(value.strip().lower())
+    return found is not None and found[1] is not None
 
 
 def set_to(state: AgentState, name: str) -> bool:

@@ -31,6 +31,13 @@ def test_auto_below_its_threshold_is_found_and_can_go() -> None:
     assert (finding.fix.kind, finding.fix.value) == ("defer-enable", "")
 
 
+@pytest.mark.parametrize("value", ["AUTO", " auto ", "auto:", "auto:abc", "auto:-5", "auto:5.5", "auto:" + "9" * 5_000])
+def test_auto_without_a_number_that_makes_sense_waits_for_a_tenth(value: str) -> None:
+    assert (mode(value), threshold(value)) == ("threshold", 10)
+    [finding] = findings(state(setting("ENABLE_TOOL_SEARCH", value)), *sessions(3))
+    assert (finding.cause, finding.fix and finding.fix.value) == (AUTO, "")
+
+
 def test_a_number_that_somebody_chose_is_made_tighter() -> None:
     whole = definitions("github", 24, tokens=500)
     [finding] = findings(
