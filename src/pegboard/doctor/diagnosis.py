@@ -46,16 +46,13 @@ def diagnose(evidence: Evidence, *, now: float) -> Diagnosis:
         *duplicates.check(evidence),
         *other_agents.check(evidence),
     )
-    findings = sorted(
-        found, key=lambda each: (-each.saving_per_session * each.sessions, _SURE[each.confidence], each.id)
-    )
+    findings = sorted(found, key=_weight)
     saving, cost = total(findings)
     return Diagnosis(findings=tuple(findings), sessions=_counts(evidence), saving=saving, cost=cost)
 
 
-def _weight(finding: Finding) -> tuple[int, int, int, str]:
-    saved = finding.saving_per_session
-    return -saved * finding.sessions, -saved, _SURE[finding.confidence], finding.id
+def _weight(finding: Finding) -> tuple[int, int, str]:
+    return -finding.saving_per_session * finding.sessions, _SURE[finding.confidence], finding.id
 
 
 def total(findings: Iterable[Finding]) -> tuple[int, float]:
