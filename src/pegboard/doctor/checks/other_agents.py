@@ -9,12 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+import msgspec
+
 from pegboard.config.installers.clients import CLIENTS
 from pegboard.doctor import prices
 from pegboard.doctor.checks import models, sizes, wording
 from pegboard.doctor.checks.causes import CODEX_MODEL, NO_DEFERRAL
 from pegboard.doctor.checks.contexts import contexts, sessions_of
-from pegboard.doctor.checks.entries import Used, used
+from pegboard.doctor.checks.entries import effective
 from pegboard.doctor.facts import Agent, Deferral, Evidence, Finding, Fix, Proof, ServerEntry, Session, Setting
 
 CANNOT: dict[Agent, str] = {
@@ -32,6 +34,14 @@ _PROXY = re.compile(r"http://(?:127\.0\.0\.1|localhost|\[::1\]):\d+/(?!v\d)[\w.-
 """An address of Pegboard's proxy: on this machine, and the first thing in its path says what is behind it."""
 
 
+class Place(msgspec.Struct, frozen=True):
+    """One folder, or all that have nothing of their own: the servers that a session has there, and what ran."""
+
+    servers: tuple[ServerEntry, ...]
+    load: sizes.Load
+    sessions: tuple[Session, ...]
+
+
 def check(evidence: Evidence) -> tuple[Finding, ...]:
     """One finding for each agent."""
     found = [_without_deferral(evidence, agent) for agent in CANNOT]
@@ -39,13 +49,12 @@ def check(evidence: Evidence) -> tuple[Finding, ...]:
 
 
 def _without_deferral(evidence: Evidence, agent: Agent) -> Finding | None:
-    entries = used(evidence, agent)
     sessions = sessions_of(evidence, agent)
-    load = sizes.guess((each.wire, _tools(each, sessions)) for each in entries)
-    if load.tokens < sizes.WORTH_DEFERRING or _has_a_way(evidence, agent):
+    heavy = [each for each in _places(evidence, agent, sessions) if each.load.tokens >= sizes.WORTH_DEFERRING]
+    if not heavy or _has_a_way(evidence, agent):
         return None
     title = CANNOT[agent]
-    servers = tuple(each.entry for each in entries)
+    servers, load = _servers(heavy), _load(heavy)
     return _finding(
         cause=NO_DEFERRAL,
         agent=agent,
@@ -53,9 +62,9 @@ def _without_deferral(evidence: Evidence, agent: Agent) -> Finding | None:
         why=(
             f"{title} cannot defer tools. {wording.count(len(servers), 'server')} "
             f"({wording.joined([entry.name for entry in servers])}) are sent whole, "
-            f"{wording.count(load.tokens, 'token')} by estimate, as it keeps no definitions to count."
+            f"{wording.count(load.tokens, 'token')} a session by estimate, as it keeps no definitions to count."
         ),
-        sessions=sessions,
+        sessions=[session for place in heavy for session in place.sessions],
         load=load,
         servers=servers,
         by_hand=_or_proxy(agent),
@@ -64,11 +73,11 @@ def _without_deferral(evidence: Evidence, agent: Agent) -> Finding | None:
 
 def _codex(evidence: Evidence) -> Finding | None:
     """A search proves that it defers all the same."""
-    entries = used(evidence, "codex")
     sessions = sessions_of(evidence, "codex")
     affected = [session for session in sessions if _is_unknown(session)]
+    places = _places(evidence, "codex", affected)
     said = _model_setting(evidence)
-    if not entries or not _is_in_use(sessions, said) or _has_a_way(evidence, "codex"):
+    if not places or not _is_in_use(sessions, said) or _has_a_way(evidence, "codex"):
         return None
     names = list(dict.fromkeys(model for session in affected for model in session.models))
     asked = said.value if said else "the model"
@@ -78,10 +87,30 @@ def _codex(evidence: Evidence) -> Finding | None:
         title=f"Codex does not know {wording.joined(names) or asked}, and defers nothing",
         why=f"Codex defers MCP tools only for models in its catalogue; {_ran_with(names, affected, said)}.",
         sessions=affected,
-        load=sizes.guess((each.wire, _tools(each, affected)) for each in entries),
-        servers=tuple(each.entry for each in entries),
+        load=_load(places),
+        servers=_servers(places),
         by_hand="Or choose a model that Codex knows, from gpt-5.2 on, by the very name its catalogue has.",
     )
+
+
+def _places(evidence: Evidence, agent: Agent, affected: Sequence[Session]) -> list[Place]:
+    """Where the agent has servers and these sessions ran; all where it has servers, when none did."""
+    found: list[Place] = []
+    ids = {each.id for each in affected}
+    for context in contexts(evidence, agent):
+        if entries := effective(context.state):
+            load = sizes.guess((wire, _tools(wire, affected)) for wire in map(_wire, entries))
+            found.append(Place(entries, load, tuple(each for each in context.sessions if each.id in ids)))
+    return [each for each in found if each.sessions] or ([] if affected else found)
+
+
+def _load(places: Sequence[Place]) -> sizes.Load:
+    """Of the average session: what one project sets up is not there in another."""
+    return sizes.together([(each.load, len(each.sessions)) for each in places])
+
+
+def _servers(places: Sequence[Place]) -> tuple[ServerEntry, ...]:
+    return tuple({(entry.file, entry.key): entry for place in places for entry in place.servers}.values())
 
 
 def _ran_with(names: Sequence[str], affected: Sequence[Session], said: Setting | None) -> str:
@@ -117,9 +146,13 @@ def _has_a_way(evidence: Evidence, agent: Agent) -> bool:
     return agent != "gemini" and any(_PROXY.fullmatch(each.value) for each in settings)
 
 
-def _tools(each: Used, sessions: Sequence[Session]) -> int:
+def _wire(entry: ServerEntry) -> str:
+    return sizes.wire_name(entry.name)
+
+
+def _tools(wire: str, sessions: Sequence[Session]) -> int:
     """As many as were called, or what servers have by and large."""
-    called = {name for session in sessions for name in session.calls if _is_of(name, each.wire)}
+    called = {name for session in sessions for name in session.calls if _is_of(name, wire)}
     return max(len(called), sizes.SERVER_TOOLS)
 
 

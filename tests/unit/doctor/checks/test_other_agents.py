@@ -44,6 +44,35 @@ def test_a_few_tools_are_no_burden() -> None:
     assert causes(with_servers("opencode", "a", "b"), *ran("opencode", 3)) == []
 
 
+def test_servers_of_many_projects_are_not_sent_together() -> None:
+    folders = [f"/code/{name}" for name in "abc"]
+    states = [with_servers("opencode", folder[-1], project=folder) for folder in folders]
+    told = [each for folder in folders for each in ran("opencode", 2, project=folder)]
+    assert causes(with_servers("opencode"), *states, *told) == []
+
+
+def test_only_the_projects_with_many_servers_are_told_of() -> None:
+    many = with_servers("opencode", *"abcd", project="/code/many")
+    few = with_servers("opencode", "e", project="/code/few")
+    told = [*ran("opencode", 4, project="/code/many"), *ran("opencode", 9, project="/code/few")]
+    found = findings(with_servers("opencode"), many, few, *told)
+    [finding] = [each for each in found if each.cause == NO_DEFERRAL]
+    assert finding.sessions == 4
+    assert finding.tokens_per_session == dict.fromkeys("abcd", 2_000)
+    assert finding.fix is not None
+    assert [each.name for each in finding.fix.servers] == list("abcd")
+
+
+def test_what_codex_sends_is_the_mean_of_the_folders_it_ran_in() -> None:
+    one = with_servers("codex", "a", project="/code/one")
+    two = with_servers("codex", "b", project="/code/two")
+    told = [*ran("codex", 3, project="/code/one", models=("my-model",)),
+            *ran("codex", 1, project="/code/two", models=("my-model",))]  # fmt: skip
+    found = findings(with_servers("codex"), one, two, *told)
+    [finding] = [each for each in found if each.cause == CODEX_MODEL]
+    assert finding.tokens_per_session == {"a": 1_500, "b": 500}
+
+
 def test_tools_that_were_called_show_how_large_a_server_is() -> None:
     many = {f"a_tool_{number}": 1 for number in range(15)}
     [finding] = findings(with_servers("opencode", "a"), *ran("opencode", 3, calls=many))
