@@ -1,16 +1,17 @@
 """Servers as files have them, each with the sessions in which it was set up.
 
-Above: the checks of servers. Below: contexts and sizes.
+Above: the checks of servers. Below: contexts, sizes, and what is paid.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from pathlib import Path, PurePath
 
 import msgspec
 
-from pegboard.doctor.checks import sizes
+from pegboard.doctor.checks import paid, sizes
 from pegboard.doctor.checks.contexts import Context, contexts
 from pegboard.doctor.facts import Agent, AgentState, Evidence, ServerEntry, Session
 
@@ -24,18 +25,13 @@ class Used(msgspec.Struct, frozen=True):
 
     entry: ServerEntry
     contexts: tuple[Context, ...]
+    sessions: tuple[Session, ...]
+    """In which it was set up, as far as anybody can tell, the oldest first."""
 
     @property
     def wire(self) -> str:
         """Its name as part of its tools' names."""
         return sizes.wire_name(self.entry.name)
-
-    @property
-    def sessions(self) -> tuple[Session, ...]:
-        """Those that ran since its file was written, the oldest first."""
-        since = self.entry.changed_at
-        found = (session for context in self.contexts for session in context.sessions if session.began_at >= since)
-        return tuple(sorted(found, key=lambda session: session.began_at))
 
     @property
     def calls(self) -> int:
@@ -54,7 +50,20 @@ def used(evidence: Evidence, agent: Agent) -> tuple[Used, ...]:
     for context in contexts(evidence, agent):
         for entry in effective(context.state):
             found.setdefault((entry.file, entry.key), (entry, []))[1].append(context)
-    return tuple(Used(entry, tuple(places)) for entry, places in found.values())
+    return tuple(Used(entry, tuple(places), _sessions(entry, places)) for entry, places in found.values())
+
+
+def may_be_in(session: Session, entry: ServerEntry) -> bool:
+    """Whether a session has a tool of it, or does not tell."""
+    return paid.may_be_there(session, sizes.wire_name(entry.name), is_pinned=bool(entry.always_load))
+
+
+def _sessions(entry: ServerEntry, places: Sequence[Context]) -> tuple[Session, ...]:
+    """Those since its file was written; where nobody knows when that was, one without it may be from before it came."""
+    since = entry.changed_at
+    found = (session for context in places for session in context.sessions if session.began_at >= since)
+    there = (session for session in found if since or may_be_in(session, entry))
+    return tuple(sorted(there, key=lambda session: session.began_at))
 
 
 def name_in_id(entry: ServerEntry, *, is_hidden: bool = False) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pegboard.doctor.checks import claude_rules, models, sizes
+from pegboard.doctor.checks.contexts import strongest
 from pegboard.doctor.facts import AgentState, Deferral, Session
 
 _NAME = 10
@@ -20,13 +21,22 @@ def mean(sessions: Sequence[Session], server: str, state: AgentState) -> int:
     return round(sum(each) / len(each)) if each else sizes.SERVER_TOOLS * sizes.TOOL_TOKENS
 
 
-def may_be_there(sessions: Sequence[Session], server: str) -> bool:
-    """Whether a session has a tool of it, or none tells."""
-    told = [session for session in sessions if session.definitions or session.announced]
-    return not told or any(_tools(session, server) for session in told)
+def may_be_there(session: Session, server: str, *, is_pinned: bool) -> bool:
+    """Whether a session has a tool of it, or does not tell: what is deferred is announced, what is pinned is sent."""
+    is_sent = is_pinned or session.deferral is Deferral.OFF
+    has_all = bool(session.definitions) if is_sent else bool(session.announced)
+    return not has_all or server in session.server_calls or bool(_tools(session, server))
+
+
+def told_by(sessions: Sequence[Session]) -> str:
+    """What says so."""
+    told = [session for session in sessions if session.definitions]
+    return f"What it costs is told by {strongest(told).value}." if told else "What it costs is an estimate."
 
 
 def _in_session(session: Session, server: str, state: AgentState) -> int:
+    if not may_be_there(session, server, is_pinned=server in sizes.pinned(state)):
+        return 0
     tools = _tools(session, server)
     if session.definitions:
         listed = sum(tool.tokens for tool in session.definitions if tool.server == server and not tool.deferred)

@@ -12,7 +12,7 @@ from pegboard.doctor.checks import paid, wording
 from pegboard.doctor.checks.causes import NEVER_CALLED
 from pegboard.doctor.checks.contexts import strongest
 from pegboard.doctor.checks.duplicates import spare
-from pegboard.doctor.checks.entries import ENOUGH, Used, name_in_id, used
+from pegboard.doctor.checks.entries import ENOUGH, Used, may_be_in, name_in_id, used
 from pegboard.doctor.facts import Agent, Evidence, Finding, Fix
 
 WITH_SESSIONS: tuple[Agent, ...] = ("claude-code", "codex", "opencode", "kilo", "cline")
@@ -37,7 +37,7 @@ def _of_agent(evidence: Evidence, agent: Agent, now: float) -> Iterable[Finding]
 def _finding(each: Used) -> Finding:
     entry, sessions = each.entry, each.sessions
     tokens = paid.mean(sessions, each.wire, each.contexts[0].state)
-    is_absent = not paid.may_be_there(sessions, each.wire)
+    is_absent = not any(may_be_in(session, entry) for session in sessions)
     return Finding(
         id=f"{NEVER_CALLED}:{entry.agent}:{name_in_id(entry)}",
         cause=NEVER_CALLED,

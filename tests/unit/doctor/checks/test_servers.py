@@ -137,6 +137,46 @@ def test_sessions_from_before_a_server_came_do_not_speak_against_it() -> None:
     assert causes(state(servers=(server("github"), late)), *(deferred(number) for number in range(8))) == []
 
 
+def had(number: int, *servers: str, **about: Any) -> Session:
+    """A session in which these servers' tools were announced."""
+    return deferred(number, announced=tuple(f"mcp__{name}__tool_{n}" for name in servers for n in range(8)), **about)
+
+
+def test_sessions_without_its_tools_do_not_speak_against_a_server_that_may_have_come_later() -> None:
+    before = [had(number, "github") for number in range(8)]
+    both = state(servers=(server("github"), server("docs")))
+    assert causes(both, *before) == []
+    assert causes(both, *before, *(had(number, "github", "docs") for number in range(8, 12))) == []
+    [finding] = findings(both, *before, *(had(number, "github", "docs") for number in range(8, 13)))
+    assert (finding.cause, finding.sessions) == (NEVER_CALLED, 5)
+
+
+def test_definitions_tell_which_servers_were_there_only_where_nothing_is_deferred() -> None:
+    both = state(servers=(server("github"), server("docs")))
+    assert causes(both, *(deferred(number) for number in range(6))) == [NEVER_CALLED]
+    assert NEVER_CALLED not in causes(both, *(deferred(number, deferral=Deferral.OFF) for number in range(6)))
+
+
+def test_a_pin_of_late_is_not_rare_for_the_sessions_before_it() -> None:
+    before = [had(number, "github") for number in range(12)]
+    since = [pinned(number, server_calls={"github": 1, "docs": 1}) for number in range(12, 14)]
+    assert causes(state(servers=(server("github"), PIN)), *before, *since) == []
+
+
+def test_a_pinned_server_is_not_announced_and_there_all_the_same() -> None:
+    told = [had(n, "github", definitions=(), server_calls={"docs": 1} if n == 0 else {"github": 1}) for n in range(9)]
+    assert causes(state(servers=(server("github"), PIN)), *told) == [PINNED_SERVER]
+
+
+def test_a_server_that_is_never_there_may_not_even_start() -> None:
+    both = state(servers=(server("github"), server("docs", changed_at=NOW - 40 * DAY)))
+    [finding] = findings(both, *(had(number, "github") for number in range(6)))
+    assert (finding.cause, finding.saving_per_session) == (NEVER_CALLED, 0)
+    assert "may not even start" in finding.why
+    [other] = findings(both, *(deferred(number) for number in range(6)))
+    assert "may not even start" not in other.why
+
+
 @pytest.mark.parametrize("about", [{"enabled": False}, {"pending": True}])
 def test_a_server_that_is_not_started_is_not_blamed(about: dict[str, bool]) -> None:
     off = server("docs", **about)
