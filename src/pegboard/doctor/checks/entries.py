@@ -76,17 +76,21 @@ def name_in_id(entry: ServerEntry, *, is_hidden: bool = False) -> str:
 
 
 def effective(state: AgentState) -> tuple[ServerEntry, ...]:
-    """Of those with one name the strongest, as it is the only one that is started."""
+    """Of those with one name the strongest, as it is the only one that is started.
+
+    One that waits for approval, or that Claude Code was told to leave alone, is not there for the others either.
+    """
     by_name: dict[str, ServerEntry] = {}
     for entry in sorted(state.servers, key=lambda each: _PRECEDENCE.index(each.scope)):
-        by_name.setdefault(entry.name, entry)
+        if not entry.pending and (entry.enabled or entry.agent != "claude-code"):
+            by_name.setdefault(entry.name, entry)
     return tuple(entry for entry in by_name.values() if sizes.is_active(entry))
 
 
 def shadowed(state: AgentState) -> tuple[tuple[ServerEntry, ServerEntry], ...]:
     """Entries that do nothing as a stronger one has their name, each with that one, where both start the same."""
     strongest = {entry.name: entry for entry in effective(state)}
-    pairs = ((entry, strongest.get(entry.name)) for entry in state.servers if entry.enabled)
+    pairs = ((entry, strongest.get(entry.name)) for entry in state.servers if entry.enabled and not entry.pending)
     return tuple(
         (entry, other) for entry, other in pairs if other and other is not entry and entry.launch == other.launch != ""
     )

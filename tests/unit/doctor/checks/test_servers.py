@@ -183,6 +183,14 @@ def test_a_server_that_is_not_started_is_not_blamed(about: dict[str, bool]) -> N
     assert causes(state(servers=(server("github"), off)), *(deferred(number) for number in range(8))) == []
 
 
+@pytest.mark.parametrize("about", [{"enabled": False}, {"pending": True}])
+def test_a_projects_server_that_is_not_started_hides_none_of_the_users(about: dict[str, bool]) -> None:
+    theirs = server("docs", scope="project", file=Path("/home/ada/engine/.mcp.json"), **about)
+    told = [had(number, "github", "docs") for number in range(8)]
+    [finding] = findings(state(servers=(server("github"), server("docs"), theirs)), *told)
+    assert (finding.id, finding.fix and finding.fix.servers) == ("never-called:claude-code:docs", (server("docs"),))
+
+
 def test_a_projects_server_is_judged_by_the_projects_sessions() -> None:
     there = server("docs", scope="project", file=Path("/home/ada/other/.mcp.json"), project="/home/ada/other")
     told = [deferred(number) for number in range(8)]
