@@ -100,7 +100,8 @@ def _why(cause: str, sessions: Sequence[Session], states: Sequence[AgentState]) 
     how_many = wording.count(len(sessions), "session")
     shown = wording.shown_by(strongest(sessions))
     if cause == REFUSED:
-        return f"In {how_many} the endpoint{_base_url(states)} refused deferral, and Claude Code went on without it."
+        without = f"without it, {shown}" if shown else "without it"
+        return f"In {how_many} the endpoint{_base_url(states)} refused deferral, and Claude Code went on {without}."
     if cause == HELD_OFF:
         return (
             f"{how_many} went on from conversations that began without deferral, behind another base URL"

@@ -81,7 +81,7 @@ def _finding(twin: Twin) -> Finding:
         cause=DUPLICATE,
         agent=extra.agent,
         title=f"{extra.name} is set up twice" if twin.is_shadowed else f"{extra.name} and {kept.name} are one server",
-        why=_why(twin, called),
+        why=_why(twin, called, sessions),
         proof=strongest(sessions),
         confidence="high",
         sessions=len(sessions),
@@ -95,7 +95,7 @@ def _finding(twin: Twin) -> Finding:
     )
 
 
-def _why(twin: Twin, called: int) -> str:
+def _why(twin: Twin, called: int, sessions: Sequence[Session]) -> str:
     extra, kept = twin.spare, twin.kept
     if twin.is_shadowed:
         return (
@@ -104,7 +104,8 @@ def _why(twin: Twin, called: int) -> str:
         )
     return (
         f"{wording.entry_place(extra)} has {extra.name} and {wording.entry_place(kept)} has {kept.name}, and both "
-        f"start the same: its tools are there twice. {extra.name} was called {wording.count(called, 'time')}."
+        f"start the same: its tools are there twice. {extra.name} was called {wording.count(called, 'time')}. "
+        f"{paid.told_by(sessions)}"
     )
 
 

@@ -37,17 +37,19 @@ def _of_server(each: Used) -> Finding:
     load = sizes.load(sessions, each.contexts[0].state, only={each.wire})
     told = [session for session in sessions if session.deferral is not Deferral.UNKNOWN]
     is_off = bool(told) and told[-1].deferral is Deferral.OFF
+    proof = _proof(sessions)
+    shown = f", {wording.shown_by(proof)}" if proof is not Proof.NONE else ""
     return Finding(
         id=f"{PINNED_SERVER}:{name_in_id(entry)}",
         cause=PINNED_SERVER,
         agent="claude-code",
         title=f"{entry.name} is pinned, and rarely called",
         why=(
-            f"{wording.entry_place(entry)} has alwaysLoad for it, so its definitions are never deferred; "
+            f"{wording.entry_place(entry)} has alwaysLoad for it, so its definitions are never deferred{shown}; "
             f"{wording.count(len(sessions), 'session')} called its tools {wording.count(each.calls, 'time')}."
             + (" It counts once deferral is on again." if is_off else "")
         ),
-        proof=_proof(sessions),
+        proof=proof,
         confidence="low" if is_off else "high" if load.counted else "medium",
         sessions=len(sessions),
         tokens_per_session=load.by_server,

@@ -45,7 +45,7 @@ def _finding(each: Used) -> Finding:
         title=f"{entry.name} is never called",
         why=(
             f"{wording.entry_place(entry)} sets it up; none of {wording.count(len(sessions), 'session')} called a tool "
-            f"of it.{' None was ever there to call: it may not even start.' if is_absent else ''}"
+            f"of it. {'None was ever there to call: it may not even start.' if is_absent else paid.told_by(sessions)}"
         ),
         proof=strongest(sessions),
         confidence="high" if len(sessions) >= 4 * ENOUGH else "medium",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from random import Random
 
@@ -142,6 +143,7 @@ def test_findings_are_whole_whatever_the_evidence(evidence: Evidence) -> None:
         assert finding.id.split(":")[0] == finding.cause
         assert finding.title
         assert finding.why.endswith(".")
+        assert not re.search(r",\s*[.,;]| {2}", finding.why)
         assert finding.fix is not None or finding.by_hand
         assert 0 <= finding.saving_per_session <= sum(finding.tokens_per_session.values())
         assert {server for _, server in finding.claims} <= set(finding.tokens_per_session)

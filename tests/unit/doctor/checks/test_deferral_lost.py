@@ -15,6 +15,7 @@ def test_a_refusal_is_found_whatever_the_settings_say() -> None:
     assert finding.fix is not None
     assert finding.fix.kind == "gateway-install"
     assert "verify-endpoint" in finding.by_hand
+    assert "as the requests themselves show" in finding.why
 
 
 def test_a_refusal_is_over_once_the_endpoint_takes_it() -> None:

@@ -35,6 +35,7 @@ def test_a_pinned_server_that_is_rarely_called_is_found() -> None:
     assert finding.fix is not None
     assert (finding.fix.kind, finding.fix.servers, finding.fix.value) == ("defer-alwaysload", (PIN,), "")
     assert finding.fix.needs_version == "2.1.121"
+    assert "as the requests themselves show" in finding.why
 
 
 def test_one_call_in_five_sessions_is_not_rare() -> None:
@@ -108,6 +109,7 @@ def test_a_server_that_nobody_calls_costs_its_names_where_tools_are_deferred() -
     [finding] = findings(state(servers=(server("github"), server("docs"))), *told)
     assert (finding.cause, finding.id) == (NEVER_CALLED, "never-called:claude-code:docs")
     assert 0 < finding.saving_per_session < 100
+    assert "told by the requests themselves" in finding.why
     assert finding.fix is not None
     assert finding.fix.kind == "server-disable"
 
@@ -118,6 +120,7 @@ def test_a_server_that_nobody_calls_costs_its_definitions_where_they_are_not() -
     here = state(agent="opencode", servers=(server("github", agent="opencode"), server("docs", agent="opencode")))
     [finding] = findings(here, *told)
     assert (finding.cause, finding.agent, finding.tokens_per_session) == (NEVER_CALLED, "opencode", {"docs": 2_000})
+    assert "an estimate" in finding.why
 
 
 @pytest.mark.parametrize("agent", ["codex", "opencode", "kilo", "cline"])
@@ -227,6 +230,7 @@ def test_one_server_under_two_names_is_paid_for_twice() -> None:
     [finding] = [each for each in found if each.cause == DUPLICATE]
     assert finding.id.startswith("duplicate-server:claude-code:gh@engine-")
     assert finding.saving_per_session == 5_000
+    assert "told by the requests themselves" in finding.why
     assert finding.fix is not None
     assert (finding.fix.kind, finding.fix.servers) == ("server-disable", (twin,))
     assert NEVER_CALLED not in [each.cause for each in found]
