@@ -18,6 +18,8 @@ from pegboard.doctor.facts import Deferral, Proof
 _HUGE = 64 * 1024
 _RESULT = b'"type":"user","message":{"role":"user"'
 """How a person's words and the results of tools begin. Quotes within a text are escaped, so no text looks like it."""
+_LARGE = 4 * 1024 * 1024
+"""Bytes beyond which a record is not looked into: no reply, request or list is as long, and all of it is in memory."""
 _OPEN = 64
 """Replies whose further lines may still come: one reply is many lines, and other records come between them."""
 _LINES_CAP = 1_000
@@ -26,6 +28,7 @@ _REFUSAL = b"ToolSearch is no longer available"
 _SEARCH_BETAS = ("advanced-tool-use", "tool-search-tool")
 _SYNTHETIC = "<synthetic>"
 _ANNOUNCED_CAP = 10_000
+_BETAS_CAP = 100
 
 
 class Open(msgspec.Struct, array_like=True):
@@ -78,7 +81,7 @@ class Transcript:
         if len(line) > _HUGE and line.find(_RESULT, 0, 4096) > 0 and line.rstrip().endswith(b"}"):
             return
         try:
-            self._record(records.line(line))
+            self._record(records.line(line), is_large=len(line) > _LARGE)
         except msgspec.ValidationError:
             self.state.part.unknown += 1
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -89,20 +92,21 @@ class Transcript:
         """A line that was too long."""
         self.state.part.broken += 1
 
-    def _record(self, record: records.Line) -> None:
+    def _record(self, record: records.Line, *, is_large: bool) -> None:
         kind = record.type
         if kind == "user":
             # Nothing in it is counted, and a reply beside it says when and where it was.
             return
         if kind == "assistant":
-            if self._reply(record):
+            if self._reply(record, is_large=is_large):
                 self._happened(record)
         elif self._is_own(record):
-            if kind not in records.KNOWN:
+            take = self._take.get(kind or "")
+            if kind not in records.KNOWN or (take and is_large):
                 self.state.part.unknown += 1
                 return
             self._happened(record)
-            if take := self._take.get(kind or ""):
+            if take:
                 take(record)
 
     def _is_own(self, record: records.Line) -> bool:
@@ -129,16 +133,17 @@ class Transcript:
             part.resumed |= bool(part.version)
             part.version = version
 
-    def _reply(self, record: records.Line) -> bool:
-        """Whether it is this session's own, and new."""
+    def _reply(self, record: records.Line, *, is_large: bool) -> bool:
+        """Whether it is this session's own, and new; the calls in one that is too large are not counted."""
         message = record.message
         if message is None or message.model == _SYNTHETIC:
             return False
-        content = bytes(message.content)
+        content = b"" if is_large else bytes(message.content)
         blocks = records.blocks(content) if b'"tool_use"' in content and content.startswith(b"[") else ()
         if not self._count(message, record):
             return False
         part = self.state.part
+        part.unknown += is_large
         if message.model not in part.models:
             part.used(name_of(message.model))
         for block in blocks:
@@ -245,7 +250,8 @@ class Transcript:
         if on or array is None or not is_aside(array, self._arrays.tables):
             self.state.betas_on = on or bool(self.state.betas_on)
         known = self.state.part.betas
-        known += [name for name in dict.fromkeys(map(name_of, betas)) if name and name not in known]
+        named = [name for name in dict.fromkeys(map(name_of, betas[:_BETAS_CAP])) if name and name not in known]
+        known += named[: _BETAS_CAP - len(known)]
 
     def _system(self, record: records.Line) -> None:
         self.state.part.compactions += record.subtype == "compact_boundary"

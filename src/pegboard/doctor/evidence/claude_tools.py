@@ -23,6 +23,8 @@ _CORE = frozenset({"Agent", "Bash", "Edit", "Read", "Task", "Write"})
 _REMEMBERED = 32
 """Arrays of one session that later requests may still refer to."""
 _ARRAYS = 256
+_TOOLS_CAP = 10_000
+"""Of one array: more the API does not take."""
 _NOTHING = msgspec.Raw(b"")
 
 
@@ -68,7 +70,7 @@ class Arrays:
     def _read(self, content: bytes, *, deferred: bool) -> Array:
         if not content.startswith(b"["):
             return Array()
-        made = [self._definition(bytes(each), deferred=deferred) for each in self._decode(content)]
+        made = [self._definition(bytes(each), deferred=deferred) for each in self._decode(content)[:_TOOLS_CAP]]
         definitions = [each for each in made if each is not None]
         on = any(each.deferred or each.name == SEARCH for each in definitions)
         tools = [self.tables.definition(each) for each in definitions if each.name != _PLACEHOLDER]

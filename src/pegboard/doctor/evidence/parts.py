@@ -20,6 +20,7 @@ _MOST = 10**12
 """No count of tokens is larger; what says so is wrong."""
 _NAMES_CAP = 10_000
 """Different tools that one file's calls are counted for."""
+_MODELS_CAP = 100
 _STRENGTH = tuple(Proof)
 LATEST = dt.datetime(2100, 1, 1, tzinfo=dt.UTC).timestamp()
 
@@ -74,7 +75,7 @@ class Part(msgspec.Struct, array_like=True):
 
     def used(self, model: str) -> None:
         """A model answered."""
-        if model and model not in self.models:
+        if model and model not in self.models and len(self.models) < _MODELS_CAP:
             self.models.append(model)
 
     def called(self, tool: str, times: int = 1) -> None:

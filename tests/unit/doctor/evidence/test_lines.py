@@ -7,10 +7,12 @@ import tempfile
 import tracemalloc
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pegboard.doctor.evidence.lines import LINE_CAP, Lines
+from pegboard.doctor.facts import Deferral, Session
 from tests.homes import HomeBuilder
 from tests.unit.doctor.evidence.reading import append, read, read_on, reply, transcript
 
@@ -111,3 +113,59 @@ def test_a_huge_reply_is_counted_whatever_it_quotes(tmp_path: Path) -> None:
     huge["message"]["content"].append({"type": "text", "text": quoted})
     append(transcript(home), huge)
     assert read(home).sessions[0].calls == {"Bash": 1}
+
+
+def traced(tmp_path: Path, *lines: bytes) -> tuple[Session, int]:
+    """The session of a reply and these lines, and the most memory that reading it took."""
+    home = HomeBuilder(tmp_path)
+    append(transcript(home), reply("a"))
+    with transcript(home).open("ab") as opened:
+        opened.writelines(lines)
+    tracemalloc.start()
+    try:
+        (session,) = read_on(home).sessions
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert read_on(home).read_files == 0
+    return session, peak
+
+
+TOOLS = b",".join(b'{"name":"mcp__a__t%d"}' % number for number in range(250_000))
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        b'{"type":"api-request-shape","shapeHash":"s","shape":{"tools":[%s]}}' % TOOLS,
+        b'{"type":"attachment","attachment":{"type":"deferred_tools_record","entries":[%s]}}' % TOOLS,
+        b'{"type":"attachment","attachment":{"type":"prompt_snapshot","tools":[{"name":"Bash","description":"%s"}]}}'
+        % (b"word " * 1_000_000),
+        b'{"type":"api-request","params":{"betas":[%s]}}' % b",".join(b'"beta-%d"' % n for n in range(400_000)),
+    ],
+)
+def test_a_record_of_a_size_that_none_has_is_counted_and_not_looked_into(record: bytes, tmp_path: Path) -> None:
+    assert len(record) > 4 * 1024 * 1024
+    session, peak = traced(tmp_path, record + b"\n")
+    assert (session.unknown_records, session.deferral, session.betas) == (1, Deferral.UNKNOWN, ())
+    assert peak < 4 * len(record)
+
+
+def test_a_reply_of_a_size_that_none_has_is_counted_without_its_calls(tmp_path: Path) -> None:
+    calls = b",".join([b'{"type":"tool_use","name":"Bash"}'] * 200_000)
+    record = b'{"type":"assistant","uuid":"u","message":{"id":"b","model":"m","content":[%s]}}\n' % calls
+    session, peak = traced(tmp_path, record)
+    assert (session.usage.messages, session.calls, session.unknown_records) == (2, {}, 1)
+    assert peak < 4 * len(record)
+
+
+def test_of_an_endless_list_only_so_many_are_kept(tmp_path: Path) -> None:
+    tools = b",".join(b'{"name":"mcp__a__t%d"}' % number for number in range(12_000))
+    betas = b",".join(b'"beta-%d"' % number for number in range(300))
+    session, _ = traced(
+        tmp_path,
+        b'{"type":"api-request-shape","shapeHash":"s","shape":{"tools":[%s]}}\n' % tools,
+        b'{"type":"api-request","shapeHash":"s","params":{"betas":[%s]}}\n' % betas,
+        *(b'{"type":"assistant","message":{"id":"%d","model":"m%d"}}\n' % (n, n) for n in range(300)),
+    )
+    assert (len(session.definitions), len(session.betas), len(session.models)) == (10_000, 100, 100)
