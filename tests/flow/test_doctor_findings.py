@@ -105,6 +105,15 @@ def test_only_the_project_that_is_asked_for_is_told_of(tmp_path: Path) -> None:
     assert answer(home, "--project", str(other))["findings"] == []
 
 
+def test_a_project_that_is_nowhere_is_not_taken_for_a_healthy_one(tmp_path: Path) -> None:
+    home = homes.off_by_variable(tmp_path)
+    told = doctor(home, "--project", "code/enigne", code=1).stderr
+    assert f"{home.project}/code/enigne" in told
+    gone = home.folder / "code" / "gone"
+    home.claude_session(project=gone)
+    assert answer(home, "--project", str(gone))["sessions"] == {"claude-code": 1}
+
+
 def test_sessions_further_back_than_asked_for_do_not_count(tmp_path: Path) -> None:
     home = homes.off_by_variable(tmp_path)
     assert answer(home, "--days", "3")["sessions"]["claude-code"] < 7

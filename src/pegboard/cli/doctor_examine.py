@@ -133,6 +133,8 @@ def only(evidence: Evidence, *, agent: Agent | None = None, project: Path | None
         for each in evidence.sessions
         if agent in (None, each.agent) and (wanted is None or PurePath(each.project).is_relative_to(wanted))
     )
+    if wanted is not None and not sessions and not Path(wanted).is_dir():
+        raise PegboardError(f"There is no folder {wanted}, and no session ran in it.", hint="Mind how it is spelled.")
     return msgspec.structs.replace(
         evidence,
         sessions=sessions,
