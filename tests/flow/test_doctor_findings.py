@@ -48,6 +48,13 @@ def test_findings_are_told_with_what_to_do_next(tmp_path: Path) -> None:
     assert "Nothing was changed." in shown
 
 
+def test_lines_are_as_long_as_a_narrow_terminal_is_wide(tmp_path: Path) -> None:
+    home = homes.off_by_variable(tmp_path).process(COLUMNS="60")
+    lines = doctor(home).stdout.splitlines()
+    assert max(map(len, lines)) <= 60
+    assert "   confidence high · deferral-off-env" in lines
+
+
 def test_a_script_gets_everything_as_json(tmp_path: Path) -> None:
     found = answer(homes.off_by_variable(tmp_path))
     [finding] = found["findings"]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import shutil
 import textwrap
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +35,7 @@ TITLES: dict[Agent, str] = {
 }
 _OWN_TOOLS = "its own tools"
 _INDENT = "   "
+_NARROWEST = 40
 
 
 def run(args: argparse.Namespace) -> int:
@@ -79,7 +82,7 @@ def _tell(diagnosis: Diagnosis, evidence: Evidence, *, days: int, home: Path) ->
             "servers."
         )
         return
-    output.say(textwrap.fill(_looked_at(diagnosis, evidence, days), WIDTH))
+    output.say(textwrap.fill(_looked_at(diagnosis, evidence, days), _width()))
     if not diagnosis.findings:
         output.say("Nothing is wrong: no definitions were found that are paid for in vain.")
         return
@@ -87,7 +90,7 @@ def _tell(diagnosis: Diagnosis, evidence: Evidence, *, days: int, home: Path) ->
         output.say()
         _tell_finding(number, finding, home)
     output.say()
-    output.say(textwrap.fill(_together(diagnosis, days), WIDTH))
+    output.say(textwrap.fill(_together(diagnosis, days), _width()))
 
 
 def _is_empty(evidence: Evidence) -> bool:
@@ -116,7 +119,8 @@ def _tell_finding(number: int, finding: Finding, home: Path) -> None:
         finding.id,
     )
     dot = output.symbol("·", "-")
-    output.say(output.printable(_INDENT + f" {dot} ".join(heads)))
+    for line in _filled(heads, f" {dot} ", _width() - len(_INDENT)):
+        output.say(output.printable(_INDENT + line))
     output.say(output.printable(_wrapped(_short(finding.why, home))))
     _tell_costs(finding)
     for text in _next(finding):
@@ -171,7 +175,29 @@ def _short(text: str, home: Path) -> str:
     return text.replace(f"{home}/", "~/") if len(home.parts) > 1 else text
 
 
+def _width() -> int:
+    """Of a line: that of the terminal, where it is narrower than what is easy to read."""
+    return max(min(shutil.get_terminal_size((WIDTH, 24)).columns, WIDTH), _NARROWEST)
+
+
+def _filled(parts: Sequence[str], joint: str, width: int) -> Iterator[str]:
+    """Parts joined, as many in a line as there is room for; one that has no room is not broken."""
+    line = ""
+    for part in parts:
+        if line and len(line) + len(joint) + len(part) > width:
+            yield line
+            line = part
+        else:
+            line = f"{line}{joint}{part}" if line else part
+    yield line
+
+
 def _wrapped(text: str) -> str:
     return textwrap.fill(
-        text, WIDTH, initial_indent=_INDENT, subsequent_indent=_INDENT, break_long_words=False, break_on_hyphens=False
+        text,
+        _width(),
+        initial_indent=_INDENT,
+        subsequent_indent=_INDENT,
+        break_long_words=False,
+        break_on_hyphens=False,
     )
