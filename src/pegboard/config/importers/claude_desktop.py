@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from pegboard.config.importers.fields import member
-from pegboard.config.importers.found import Entry, Places, Source
+from pegboard.config.importers.found import Entry, Places, Source, matching
 from pegboard.config.importers.launch import convert_all, launch
 from pegboard.config.importers.references import literal
 
@@ -19,7 +19,7 @@ def _files(places: Places) -> tuple[Path, ...]:
         return (usual,)
     # The packaged app reads a copy of its own under a folder whose name ends in the publisher's hash.
     packages = places.from_variable("LOCALAPPDATA", places.home / "AppData" / "Local") / "Packages"
-    packaged = sorted(packages.glob(f"Claude_*/LocalCache/Roaming/Claude/{_FILE}"))
+    packaged = matching(packages, f"Claude_*/LocalCache/Roaming/Claude/{_FILE}")
     return (*packaged, usual)
 
 

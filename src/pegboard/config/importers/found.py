@@ -67,6 +67,14 @@ def is_there(path: Path) -> bool:
         return False
 
 
+def matching(folder: Path, pattern: str) -> list[Path]:
+    """What is in a folder by such a name, sorted; one that may not be entered has nothing."""
+    try:
+        return sorted(folder.glob(pattern))
+    except OSError:
+        return []
+
+
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
     """What one program says of one server, in Pegboard's terms."""
 

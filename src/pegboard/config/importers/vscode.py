@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pegboard.config.importers.fields import Fields, member
-from pegboard.config.importers.found import Entry, Places, Source
+from pegboard.config.importers.found import Entry, Places, Source, matching
 from pegboard.config.importers.launch import convert_all, launch, note_env_file
 from pegboard.config.importers.references import editor
 from pegboard.config.model import ServerConfig
@@ -27,7 +27,7 @@ def user_folders(places: Places, editions: tuple[str, ...] = _EDITIONS) -> tuple
 def _user_files(places: Places) -> tuple[Path, ...]:
     files: list[Path] = []
     for folder in user_folders(places):
-        files += [folder / "mcp.json", *sorted(folder.glob("profiles/*/mcp.json"))]
+        files += [folder / "mcp.json", *matching(folder, "profiles/*/mcp.json")]
     return tuple(files)
 
 

@@ -6,6 +6,7 @@ gather            read_sessions: every agent, what is new only, then one `Sessio
 ├── databases     opencode and Kilo: rows of a database that is never written to
 ├── cline         Cline: one document
 ├── transcripts   reads files of lines from where the last reading ended
+├── folders       files in folders, which may be closed
 ├── kept          what was read before, in a file: numbers and names
 ├── parts         what one file says of one session, and how parts become a session
 └── lines, marks, names   bytes cut into lines; what was seen already; what may pass for a name

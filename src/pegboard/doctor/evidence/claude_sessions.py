@@ -13,6 +13,7 @@ import msgspec
 
 from pegboard.doctor.evidence.claude import State, Transcript, verdict_of
 from pegboard.doctor.evidence.claude_tools import Arrays
+from pegboard.doctor.evidence.folders import files_below, is_folder
 from pegboard.doctor.evidence.kept import Kept, Remembered
 from pegboard.doctor.evidence.marks import Marks
 from pegboard.doctor.evidence.names import text_of
@@ -70,30 +71,26 @@ def sources(projects: Path, tally: Tally) -> Iterator[Source]:
     """Every transcript of every project."""
     for project in _folders(projects, tally):
         for entry in _entries(project, tally):
-            if entry.name.endswith(".jsonl"):
+            if _is_transcript(entry.name):
                 stem = entry.name.removesuffix(".jsonl")
                 # Older versions put sub-agents' transcripts beside those of the sessions.
                 sub_agent = stem.startswith(_SUB_AGENT)
                 yield Source(Path(entry.path), "" if sub_agent else stem, sub_agent)
             else:
                 nested = Path(entry.path) / "subagents"
-                if _is_folder(nested, tally):
-                    found = sorted(nested.rglob("*.jsonl"))
+                if is_folder(nested, tally):
+                    found = files_below(nested, _is_transcript, tally)
                     yield from (Source(path, entry.name, sub_agent=True) for path in found)
+
+
+def _is_transcript(name: str) -> bool:
+    return name.endswith(".jsonl")
 
 
 def _folders(folder: Path, tally: Tally) -> Iterator[Path]:
     for entry in _entries(folder, tally):
-        if _is_folder(path := Path(entry.path), tally):
+        if is_folder(path := Path(entry.path), tally):
             yield path
-
-
-def _is_folder(path: Path, tally: Tally) -> bool:
-    try:
-        return path.is_dir()
-    except OSError as error:
-        tally.cannot_read(path, error)
-        return False
 
 
 def _entries(folder: Path, tally: Tally) -> list[os.DirEntry[str]]:

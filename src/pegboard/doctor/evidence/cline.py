@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from pegboard.doctor.evidence.folders import files_below
 from pegboard.doctor.evidence.kept import Kept, Remembered
 from pegboard.doctor.evidence.lines import Stamp, stamp_of
 from pegboard.doctor.evidence.names import name_of, path_of, text_of
@@ -80,7 +81,9 @@ class Cline:
 
     def plan(self) -> int:
         """How many bytes are to be read."""
-        for path in sorted(self._folder.glob(f"*/*{_ENDING}")):
+        for path in files_below(self._folder, _is_document, self._tally):
+            if path.parent.parent != self._folder:
+                continue
             try:
                 found = os.stat(path)  # noqa: PTH116 - as for transcripts
             except OSError:
@@ -117,6 +120,10 @@ class Cline:
         self._tally.end_file(len(content))
         self._kept.put("cline", str(path), Remembered(stamp, state=msgspec.Raw(msgspec.msgpack.encode(part))))
         return part
+
+
+def _is_document(name: str) -> bool:
+    return name.endswith(_ENDING)
 
 
 def part_of(content: bytes, identity: str) -> Part:

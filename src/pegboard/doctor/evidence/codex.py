@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from pegboard.doctor.evidence.folders import files_below
 from pegboard.doctor.evidence.kept import Kept, Remembered
 from pegboard.doctor.evidence.marks import Marks, Seen, Sight, mark_of
 from pegboard.doctor.evidence.names import name_of, path_of, text_of
@@ -224,7 +225,7 @@ class Codex:
     def __init__(self, machine: Machine, kept: Kept, tally: Tally) -> None:
         self._recall = msgspec.msgpack.Decoder(State)
         home = machine.from_variable("CODEX_HOME", machine.home / ".codex")
-        self._transcripts = Transcripts("codex", list(_sources(home)), self, kept, tally)
+        self._transcripts = Transcripts("codex", list(_sources(home, tally)), self, kept, tally)
 
     def plan(self) -> int:
         """How many bytes are to be read."""
@@ -249,10 +250,14 @@ class Codex:
         return self._recall.decode(known.state)
 
 
-def _sources(home: Path) -> Iterator[Source]:
+def _sources(home: Path, tally: Tally) -> Iterator[Source]:
     for folder in ("sessions", "archived_sessions"):
-        for path in sorted((home / folder).rglob("rollout-*.jsonl")):
+        for path in files_below(home / folder, _is_rollout, tally):
             yield Source(path)
+
+
+def _is_rollout(name: str) -> bool:
+    return name.startswith("rollout-") and name.endswith(".jsonl")
 
 
 def _verdict(parts: list[Part]) -> Verdict:

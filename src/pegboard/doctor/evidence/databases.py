@@ -75,6 +75,7 @@ class Database:
         stamp, beside = self._stamps()
         if stamp is None:
             self._kept.drop_others(self._agent, ())
+            self._note_if_closed()
             return 0
         known = self._known()
         return 0 if known is not None and known == (stamp, beside) else stamp.size + beside.size
@@ -128,6 +129,15 @@ class Database:
 
     def _stamps(self) -> tuple[Stamp | None, Stamp]:
         return _stamp(self._file), _stamp(Path(f"{self._file}-wal")) or Stamp()
+
+    def _note_if_closed(self) -> None:
+        """A database that is not there is nothing to tell of; one that may not be looked at is."""
+        try:
+            os.stat(self._file)  # noqa: PTH116 - as for transcripts
+        except (FileNotFoundError, NotADirectoryError):
+            pass
+        except OSError as error:
+            self._tally.cannot_read(self._file, error)
 
     def _known(self) -> tuple[Stamp, Stamp] | None:
         kept = self._kept.get(self._agent, str(self._file))

@@ -204,6 +204,33 @@ def test_files_with_names_that_are_no_text_are_read_and_known_again(home: HomeBu
     assert "\\udcff-pipe" in msgspec.json.decode(msgspec.json.encode(first))["notes"][0]
 
 
+FOLDERS = ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "CLINE_DATA_DIR", "XDG_DATA_HOME")
+
+
+@pytest.mark.parametrize("variable", FOLDERS)
+def test_a_folder_that_cannot_be_looked_into_is_noted_and_stops_nothing(home: HomeBuilder, variable: str) -> None:
+    fill(home)
+    agents = {each.agent for each in read(home).sessions}
+    home.process(**{variable: "/" + "x" * 300})
+    gathered = read(home)
+    assert {each.agent for each in gathered.sessions} < agents
+    assert gathered.sessions
+    assert "File name too long" in gathered.notes[0]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_folders_that_are_closed_are_noted_one_by_one(home: HomeBuilder) -> None:
+    fill(home)
+    closed = [".claude/projects", ".codex", ".cline", ".local/share/opencode", ".local/share/kilo"]
+    for name in closed:
+        (home.folder / name).chmod(0)
+    gathered = read(home)
+    for name in closed:
+        (home.folder / name).chmod(0o700)
+    assert gathered.sessions == ()
+    assert [sum(f"{home.folder}/{name}" in note for note in gathered.notes) for name in closed] == [1, 2, 1, 1, 1]
+
+
 def test_progress_is_told_to_the_end(home: HomeBuilder) -> None:
     fill(home)
     told: list[tuple[int, int]] = []

@@ -223,3 +223,10 @@ def test_one_server_has_one_digest_in_all_agents(tmp_path: Path) -> None:
 
     assert [state.agent for state in states] == list(agents)
     assert len({server.launch for state in states for server in state.servers}) == 1
+
+
+def test_a_folder_of_settings_that_cannot_be_looked_into_stops_no_other_agent(tmp_path: Path) -> None:
+    home = HomeBuilder(tmp_path).server("github", agent="gemini").process(XDG_CONFIG_HOME="/" + "x" * 300)
+    states = {each.agent: each for each in read_states(home.machine)}
+    assert [each.name for each in states["gemini"].servers] == ["github"]
+    assert "File name too long" in states["vscode"].problems[0]
