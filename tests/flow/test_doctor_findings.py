@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pegboard.cli.doctor_examine import examine
 from pegboard.doctor.checks.causes import CODEX_MODEL, DENIED, ENV, NO_DEFERRAL
 from tests.homes import HomeBuilder
 from tests.homes import causes as homes
@@ -160,6 +163,30 @@ def test_words_of_a_conversation_are_not_kept(tmp_path: Path) -> None:
     kept = [path for path in home.folder.rglob("*") if path.is_file() and "pegboard" in path.parts]
     assert kept
     assert [path for path in kept if b"the-secret-word" in path.read_bytes()] == []
+
+
+def test_who_gives_up_waits_for_no_further_transcript(tmp_path: Path) -> None:
+    home = HomeBuilder(tmp_path)
+    for _ in range(9):
+        home.claude_session()
+    told: list[int] = []
+    over = threading.Event()
+
+    async def give_up_at_once() -> None:
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        assert task is not None
+        task.add_done_callback(lambda _: over.set())
+
+        def tell(_what: str, done: int, _total: int) -> None:
+            told.append(done)
+            loop.call_soon_threadsafe(task.cancel)
+            over.wait(30)
+
+        await examine(home.machine, progress=tell, now=home.now)
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(give_up_at_once())
+    assert len(told) == 1
 
 
 @pytest.mark.parametrize("words", [["--days", "0"], ["--days", "x"], ["--agent", "nobody"], ["unheard-of"]])

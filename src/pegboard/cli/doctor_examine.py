@@ -9,6 +9,7 @@ import argparse
 import asyncio
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -70,6 +71,10 @@ def here() -> Machine:
     return Machine(home=Path.home(), cwd=Path.cwd(), environ=os.environ, platform=sys.platform)
 
 
+class _LeftError(Exception):
+    """Nobody waits for the sessions any more."""
+
+
 async def examine(
     machine: Machine,
     *,
@@ -85,13 +90,20 @@ async def examine(
     from pegboard.doctor.settings.read import read_states
 
     since = (time.time() if now is None else now) - days * DAY
-    gathered = await asyncio.to_thread(
-        read_sessions,
-        machine,
-        kept=Kept.of(machine),
-        since=since,
-        progress=None if progress is None else lambda done, total: progress("reading sessions", done, total),
-    )
+    left = threading.Event()
+
+    def tell(done: int, total: int) -> None:
+        if left.is_set():
+            raise _LeftError
+        if progress is not None:
+            progress("reading sessions", done, total)
+
+    try:
+        gathered = await asyncio.to_thread(read_sessions, machine, kept=Kept.of(machine), since=since, progress=tell)
+    except asyncio.CancelledError:
+        # A thread cannot be ended from outside, and nobody is to wait for gigabytes that they gave up on.
+        left.set()
+        raise
     folders = sorted({Path(session.project) for session in gathered.sessions if session.project})
     states = await asyncio.to_thread(read_states, machine, folders)
     return Evidence(
