@@ -81,7 +81,7 @@ class Transcript:
         if len(line) > _HUGE and line.find(_RESULT, 0, 4096) > 0 and line.rstrip().endswith(b"}"):
             return
         try:
-            self._record(records.line(line), is_large=len(line) > _LARGE)
+            self._record(records.line(line), len(line))
         except msgspec.ValidationError:
             self.state.part.unknown += 1
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -92,17 +92,17 @@ class Transcript:
         """A line that was too long."""
         self.state.part.broken += 1
 
-    def _record(self, record: records.Line, *, is_large: bool) -> None:
+    def _record(self, record: records.Line, size: int) -> None:
         kind = record.type
         if kind == "user":
             # Nothing in it is counted, and a reply beside it says when and where it was.
             return
         if kind == "assistant":
-            if self._reply(record, is_large=is_large):
+            if self._reply(record, size):
                 self._happened(record)
         elif self._is_own(record):
             take = self._take.get(kind or "")
-            if kind not in records.KNOWN or (take and is_large):
+            if kind not in records.KNOWN or (take and size > _LARGE):
                 self.state.part.unknown += 1
                 return
             self._happened(record)
@@ -133,17 +133,18 @@ class Transcript:
             part.resumed |= bool(part.version)
             part.version = version
 
-    def _reply(self, record: records.Line, *, is_large: bool) -> bool:
+    def _reply(self, record: records.Line, size: int) -> bool:
         """Whether it is this session's own, and new; the calls in one that is too large are not counted."""
         message = record.message
         if message is None or message.model == _SYNTHETIC:
             return False
-        content = b"" if is_large else bytes(message.content)
+        content = bytes(message.content) if size <= _LARGE else b""
         blocks = records.blocks(content) if b'"tool_use"' in content and content.startswith(b"[") else ()
         if not self._count(message, record):
             return False
         part = self.state.part
-        part.unknown += is_large
+        if size > _LARGE:
+            part.unknown += 1
         if message.model not in part.models:
             part.used(name_of(message.model))
         for block in blocks:
