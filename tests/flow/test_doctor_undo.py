@@ -36,6 +36,7 @@ def test_a_file_that_was_changed_since_is_refused_and_both_versions_are_kept(cau
     theirs = ours + b"\n"
     file.write_bytes(theirs)
     after = there.files()
+    assert "was changed since" in there.run("undo", "--dry-run", code=1)[1]
     _, err = there.run("undo", code=1)
     assert f"{file} was changed since, and was left as it is." in err
     [kept] = re.findall(r"it is kept in (\S+)\. Nothing was undone", err)
@@ -63,6 +64,17 @@ def test_what_the_installers_took_back_themselves_is_only_written_down(cause, cl
     out, _ = there.run("undo")
     assert "The install had been taken back already." in out
     assert there.files() == before
+
+
+def test_undoing_an_install_says_what_left_the_configuration(clinic):
+    there = clinic(GATEWAY)
+    there.json("apply", GATEWAY, "--yes")
+    config = there.home.folder / ".config/pegboard/pegboard.toml"
+    assert config.exists()
+    out, _ = there.run("undo")
+    assert f"{there.home.codex_folder / 'config.toml'} is what it was before, to the byte." in out
+    assert f"Taken out of {config}: github." in out
+    assert not config.exists()
 
 
 def test_an_action_is_found_by_the_beginning_of_its_id(clinic):

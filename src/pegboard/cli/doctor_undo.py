@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pegboard.cli import output
@@ -15,6 +15,7 @@ from pegboard.cli.doctor_desk import Desk
 from pegboard.doctor.plans.actions import Action
 from pegboard.doctor.plans.choosing import LAST, chosen
 from pegboard.doctor.plans.recovery import Undone
+from pegboard.store.installs import Outcome
 from pegboard.store.redirects import Restored
 
 _SAID = {
@@ -43,15 +44,15 @@ def run(args: argparse.Namespace) -> int:
         return _list(args, desk.ledger.actions())
     action = chosen(desk.ledger.actions(), args.id)
     if args.dry_run:
+        desk.ledger.refuse_undo(action)
         return _dry(args, action)
-    if not _still_stands(desk, action):
-        output.emit(_row(action) | {"status": "undone"}) if args.json else output.say("Nothing else was undone.")
-        return 0
-    undone = desk.ledger.undo(action)
+    undone = desk.ledger.undo(action) if _still_stands(desk, action) else None
     if args.json:
-        output.emit(_as_json(undone))
-        return 0
-    _tell(undone)
+        output.emit(_as_json(undone) if undone else {**_row(action), "status": "undone"})
+    elif undone:
+        _tell(undone)
+    else:
+        output.say("Nothing else was undone.")
     return 0
 
 
@@ -69,12 +70,24 @@ def _tell(undone: Undone) -> None:
         output.say(output.printable(f"{file} was made by the action and is gone."))
     for outcome in undone.installers:
         output.say(output.printable(_SAID[outcome.action].format(file=outcome.file)))
-        if outcome.backup is not None:
-            output.say(f"The file as it was before is kept: {outcome.backup}")
+        for line in _more(outcome):
+            output.say(output.printable(line))
     if undone.action.delegated and not undone.installers:
         output.say("The install had been taken back already.")
     done = undone.action
     output.say(f"Undone: {done.id} ({done.kind}, {done.finding}). It counts from the next session on.")
+
+
+def _more(outcome: Outcome | Restored) -> Iterator[str]:
+    """What became of the pegboard.toml that the install wrote to, and where other versions are."""
+    if isinstance(outcome, Outcome):
+        if outcome.taken_out:
+            yield f"Taken out of {outcome.config}: {', '.join(outcome.taken_out)}."
+        yield from (f"{key} stays in {outcome.config}: {reason}." for key, reason in outcome.left_in.items())
+    else:
+        yield from (f"{name} stays in {outcome.file}: {agent} needs it." for name, agent in outcome.shared.items())
+    if outcome.backup is not None:
+        yield f"The file as it was before is kept: {outcome.backup}"
 
 
 def _dry(args: argparse.Namespace, action: Action) -> int:

@@ -62,8 +62,7 @@ class Ledger(RecoverableActions):
             current = next((each for each in self.actions() if each.id == action.id), None)
             if current is None or current.status == "undone":
                 raise PegboardError(f"{action.id} was taken back already.", hint="There is nothing left of it.")
-            self._refuse_changed_since(current)
-            self._refuse_running(map(Path, current.files))
+            self.refuse_undo(current)
             self._record(msgspec.structs.replace(current, status="undoing"))
             return self._take_back(current)
 
@@ -137,6 +136,11 @@ class Ledger(RecoverableActions):
                 )
 
     # ── taking back ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def refuse_undo(self, action: Action) -> None:
+        """Says why the action cannot be taken back as things are, if it cannot; writes nothing."""
+        self._refuse_changed_since(action)
+        self._refuse_running(map(Path, action.files))
 
     def _refuse_changed_since(self, action: Action) -> None:
         for change in action.changes:
