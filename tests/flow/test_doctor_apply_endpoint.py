@@ -133,6 +133,26 @@ def test_an_answer_that_may_have_another_cause_says_nothing_and_is_not_kept(faul
     assert there.json("verify-endpoint", "--known") == []
 
 
+@pytest.mark.parametrize("status", [400, 401])
+def test_an_endpoint_that_repeats_the_key_does_not_have_it_shown_or_kept(status, clinic):
+    told = {"error": {"message": f"Received API Key = {KEY}. defer_loading: Extra inputs are not permitted"}}
+    with served(FakeLLM([Move(fault=Fault(status, told)), Move(fault=Fault(status, told))])) as url:
+        there = clinic(url)
+        shown = [*there.run("verify-endpoint", "--yes", code=int(status == 401))]
+        shown += there.run("verify-endpoint", "--yes", "--json", code=int(status == 401))
+    assert "Received API Key = ***. defer_loading" in "".join(shown)
+    assert KEY not in "".join(shown)
+    assert KEY.encode() not in kept_in(there)
+
+
+def test_a_password_in_an_address_is_not_shown(clinic):
+    there = clinic("https://ada:hunter2@llm.example.com", make=homes.off_by_variable)
+    shown = [*there.run("plan"), *there.run("plan", "--json")]
+    shown += there.run("verify-endpoint", "--yes", "--url", "https://ada:hunter2@llm.example.com", code=1)
+    assert "https://llm.example.com was not verified" in "".join(shown)
+    assert "hunter2" not in "".join(shown)
+
+
 @contextmanager
 def hangs_up():
     """An endpoint that takes a connection and ends it."""

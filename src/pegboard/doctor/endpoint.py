@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from pegboard.config.check import wrong_upstream
+from pegboard.config.show import MASK
 from pegboard.doctor.checks import claude_rules, models
 from pegboard.doctor.facts import AgentState, Setting
 from pegboard.doctor.plans.verdicts import Verdict, plain_url
@@ -90,7 +91,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 def request_to(url: str, model: str, environ: Mapping[str, str]) -> Request:
     """The request to this endpoint; refuses to send a key where it does not belong."""
     if wrong := wrong_upstream(url):
-        raise PegboardError(f"{url}: {wrong}.", hint="Nothing was sent.")
+        # A password in the address is nobody's to read.
+        raise PegboardError(f"{plain_url(url)}: {wrong}.", hint="Nothing was sent.")
     if models.too_old((model,)):
         raise PegboardError(
             f"{model} is too old to defer, so what it answers says nothing of the endpoint.",
@@ -136,7 +138,7 @@ def ask(request: Request, environ: Mapping[str, str]) -> Answer:
                 body += chunk
                 if len(body) > _LARGEST:
                     break
-            return answer_of(response.status_code, body)
+            return answer_of(response.status_code, body, key=environ.get(request.key_from, "").strip())
     except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError) as error:
         # OSError and ValueError: certificates or a proxy that the environment names, and that make no sense.
         reason = str(error).rstrip(".") or type(error).__name__
@@ -145,9 +147,9 @@ def ask(request: Request, environ: Mapping[str, str]) -> Answer:
         ) from None
 
 
-def answer_of(status: int, body: bytes) -> Answer:
+def answer_of(status: int, body: bytes, *, key: str = "") -> Answer:
     """What an answer says of deferral; anything that may have another cause says nothing."""
-    said = _message(body)
+    said = _message(body, key)
     if status == 200:
         if _is_message(body):
             return Answer(status=status, takes=True)
@@ -187,8 +189,8 @@ def _is_message(body: bytes) -> bool:
     return isinstance(found, dict) and found.get("type") == "message"
 
 
-def _message(body: bytes) -> str:
-    """The words of an error, whatever its shape; only their beginning."""
+def _message(body: bytes, key: str) -> str:
+    """The words of an error, whatever its shape; only their beginning, and without the key that some repeat."""
     try:
         found: Any = msgspec.json.decode(body)
     except (ValueError, msgspec.DecodeError):
@@ -196,7 +198,8 @@ def _message(body: bytes) -> str:
     while isinstance(found, dict):
         found = next((found[key] for key in ("error", "message", "detail") if key in found), "")
     text = found if isinstance(found, str) else msgspec.json.encode(found).decode()
-    return " ".join(text.split())[:_LONGEST]
+    words = " ".join(text.split())
+    return (words.replace(key, MASK) if key else words)[:_LONGEST]
 
 
 class Endpoints:

@@ -58,21 +58,21 @@ def ruling(fix: Fix, evidence: Evidence, verdicts: Verdicts) -> Ruling:
 def _of_state(state: AgentState, fix: Fix, verdicts: Verdicts) -> Ruling:
     address = state.setting(claude_rules.BASE_URL)
     assert address is not None  # it is elsewhere
-    verdict = verdicts.get(plain_url(address.value))
+    url = plain_url(address.value)
+    verdict = verdicts.get(url)
     if verdict is not None:
         return Ruling() if verdict.takes else _refused(verdict)
     version, says = claude_rules.number(state.version), _mode_after(state, fix)
     if says == "off":
         return Ruling()  # something else keeps it off there, and this does not change that
     if version >= RECOVERS:
-        return Ruling(risks=(_MAY_BE_REFUSED.format(url=address.value),))
+        return Ruling(risks=(_MAY_BE_REFUSED.format(url=url),))
     is_gated = claude_rules.GATE <= version < claude_rules.GATE_GONE
     if is_gated and (says == "unset" or version < claude_rules.OVERRIDE):
-        return Ruling(risks=(_STAYS_OFF.format(url=address.value, version=state.version),))
+        return Ruling(risks=(_STAYS_OFF.format(url=url, version=state.version),))
     seen = f"Claude Code {state.version}" if state.version else "Claude Code, whose version is not known,"
     return Ruling(
-        refusal=f"It would turn deferral on behind {address.value}, which was not verified; {seen} fails where that is "
-        "refused.",
+        refusal=f"It would turn deferral on behind {url}, which was not verified; {seen} fails where that is refused.",
         hint="`pegboard doctor verify-endpoint` finds out with one tiny request.",
     )
 
