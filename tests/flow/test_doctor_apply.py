@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -64,6 +65,18 @@ def test_a_finding_is_planned_applied_gone_and_undone_to_the_byte(cause, kind, c
     undone = there.json("undo")
     assert undone["status"] == "undone"
     assert there.files() == before
+
+
+def test_what_it_was_like_before_is_kept_of_every_folder_that_the_change_holds_in(clinic):
+    there = clinic(causes.ENV)
+    other = there.home.folder / "code" / "other"
+    other.mkdir()
+    there.home.claude_session(tools=homes.TOOLS, deferral=False, project=other)
+    [row] = there.json("apply", causes.ENV, "--yes", "--project", str(other))
+    assert row["applied"]
+    [journal] = there.state.rglob("actions.json")
+    [action] = json.loads(journal.read_bytes())["actions"]
+    assert {each["project"] for each in action["baseline"]["samples"]} == {str(there.home.project), str(other)}
 
 
 # ── what is not edited ───────────────────────────────────────────────────────────────────────────────────────────

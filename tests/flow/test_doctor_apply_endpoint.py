@@ -90,6 +90,17 @@ def test_an_endpoint_that_refuses_is_remembered_as_one(clinic):
     assert "verify it again" in plan["hint"]
 
 
+def test_a_fix_of_the_users_own_settings_answers_for_projects_that_nobody_asked_about(tmp_path, monkeypatch, capsys):
+    home = homes.off_by_variable(tmp_path, version="2.1.305")
+    other = home.folder / "code" / "other"
+    home.json(other / ".claude/settings.json", {"env": {"ANTHROPIC_BASE_URL": "http://127.0.0.1:1"}})
+    home.claude_session(version="2.1.305", tools=homes.TOOLS, deferral=False, project=other)
+    there = Clinic(home, monkeypatch, capsys)
+    for words in ([], ["--project", str(home.project)]):
+        [plan] = there.json("plan", causes.ENV, *words)
+        assert "http://127.0.0.1:1, which was not verified" in plan["refusal"]
+
+
 def test_a_version_that_goes_on_without_is_warned_and_not_refused(clinic):
     there = clinic("http://127.0.0.1:1", make=homes.off_by_variable)
     [plan] = there.json("plan", causes.ENV)

@@ -11,10 +11,10 @@ import time
 from typing import Any
 
 from pegboard.cli import doctor_examine, output
-from pegboard.cli.doctor_desk import Desk, examined
+from pegboard.cli.doctor_desk import Desk, Looked, examined
 from pegboard.cli.doctor_plan import as_json, tell
 from pegboard.cli.install_places import refuse_unstartable
-from pegboard.doctor.facts import Evidence, Finding
+from pegboard.doctor.facts import Finding
 from pegboard.doctor.plans.actions import Action
 from pegboard.doctor.plans.make import EDITS
 from pegboard.doctor.plans.plan import GatewayInstall, Plan
@@ -40,11 +40,11 @@ def run(args: argparse.Namespace) -> int:
     if not args.dry_run:
         for said in desk.ledger.recover():
             output.warn(output.printable(said))
-    evidence, findings = examined(args, desk.machine)
+    looked = examined(args, desk.machine)
     if args.dry_run:
-        return _dry(args, desk, findings, evidence)
-    round_ = _Round(args, desk, evidence)
-    rows = [round_.attend(number, finding) for number, finding in enumerate(findings, 1)]
+        return _dry(args, desk, looked)
+    round_ = _Round(args, desk, looked)
+    rows = [round_.attend(number, finding) for number, finding in enumerate(looked.findings, 1)]
     if args.json:
         output.emit(rows)
     else:
@@ -53,8 +53,8 @@ def run(args: argparse.Namespace) -> int:
     return 1 if failed else 0
 
 
-def _dry(args: argparse.Namespace, desk: Desk, findings: tuple[Finding, ...], evidence: Evidence) -> int:
-    found = desk.plan_all(findings, evidence)
+def _dry(args: argparse.Namespace, desk: Desk, looked: Looked) -> int:
+    found = desk.plan_all(looked)
     if args.json:
         output.emit([as_json(finding, plan) for finding, plan in found])
         return 0
@@ -68,16 +68,16 @@ def _dry(args: argparse.Namespace, desk: Desk, findings: tuple[Finding, ...], ev
 class _Round:
     """Shows plans, asks, and applies what is agreed to."""
 
-    def __init__(self, args: argparse.Namespace, desk: Desk, evidence: Evidence) -> None:
+    def __init__(self, args: argparse.Namespace, desk: Desk, looked: Looked) -> None:
         self._args = args
         self._desk = desk
-        self._evidence = evidence
+        self._looked = looked
         self._all = bool(args.yes)
         self._over = False
 
     def attend(self, number: int, finding: Finding) -> dict[str, Any]:
         """What became of one finding."""
-        plan = self._desk.plan(finding, self._evidence)
+        plan = self._desk.plan(finding, self._looked)
         row: dict[str, Any] = {**as_json(finding, plan), "applied": None, "refused": "", "backups": []}
         if not self._args.json:
             tell(number, finding, plan)
@@ -94,7 +94,7 @@ class _Round:
             if isinstance(plan.install, GatewayInstall):
                 command = plan.install.command
                 refuse_unstartable(command[: command.index("serve")], self._desk.machine.environ)
-            action = self._desk.ledger.apply(plan, baseline_of(self._evidence, plan.fix, now=time.time()))
+            action = self._desk.ledger.apply(plan, baseline_of(self._looked.whole, plan.fix, now=time.time()))
         except PegboardError as error:
             output.warn(output.printable(f"   Not applied: {error.message} {error.hint}".rstrip()))
             return {"refused": error.message}

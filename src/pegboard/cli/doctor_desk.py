@@ -43,6 +43,17 @@ if TYPE_CHECKING:
     from pegboard.doctor.settings.machine import Machine
 
 
+class Looked(msgspec.Struct, frozen=True):
+    """What was looked at, and what was found."""
+
+    whole: Evidence
+    """Of every agent and folder: settings of the user hold in those too that nobody asked about."""
+    asked: Evidence
+    """The part that somebody asked for."""
+    findings: tuple[Finding, ...]
+    """In that part; what it brings most comes first."""
+
+
 class Desk:
     """One run of a command: where plans come from, and where they are written down."""
 
@@ -61,10 +72,11 @@ class Desk:
         )
         self.endpoints = Endpoints(self._config.state_dir)
 
-    def plan(self, finding: Finding, evidence: Evidence) -> Plan | None:
+    def plan(self, finding: Finding, looked: Looked) -> Plan | None:
         """What mending the finding comes to, on the files as they are now; None when nothing can be planned."""
         basis = Basis(
-            evidence=evidence,
+            evidence=looked.whole,
+            asked=looked.asked,
             verdicts=self.endpoints.verdicts(),
             user_settings=claude_files.base_folder(self.machine) / "settings.json",
             read=self.read,
@@ -75,13 +87,13 @@ class Desk:
             return None
         if fix.kind in EDITS:
             return plan_of(finding, fix, basis)
-        return with_running(install_plan(blank(finding, fix, evidence), self), evidence.states)
+        return with_running(install_plan(blank(finding, fix, looked.whole), self), looked.whole.states)
 
-    def plan_all(self, findings: Sequence[Finding], evidence: Evidence) -> list[tuple[Finding, Plan | None]]:
-        """The plans of all of them, each on what those before it would leave."""
+    def plan_all(self, looked: Looked) -> list[tuple[Finding, Plan | None]]:
+        """The plans of all that was found, each on what those before it would leave."""
         found: list[tuple[Finding, Plan | None]] = []
-        for finding in findings:
-            plan = self.plan(finding, evidence)
+        for finding in looked.findings:
+            plan = self.plan(finding, looked)
             if plan is not None and plan.is_applicable:
                 plan = self._behind_those_above(plan)
             if plan is not None and plan.is_applicable:
@@ -144,13 +156,13 @@ def _real(file: Path) -> Path:
     return Path(os.path.realpath(file))
 
 
-def examined(args: argparse.Namespace, machine: Machine) -> tuple[Evidence, tuple[Finding, ...]]:
-    """All that can be known, and what was found in the part that was asked for; what it brings most comes first."""
+def examined(args: argparse.Namespace, machine: Machine) -> Looked:
+    """All that can be known, and what was found in the part that was asked for."""
     with Progress() as progress:
         actions = doctor_examine.applied(args)
         whole = asyncio.run(doctor_examine.examine(machine, days=args.days, progress=progress, actions=actions))
-    evidence = doctor_examine.only(whole, agent=args.agent, project=args.project)
-    return evidence, wanted(diagnose(evidence, now=time.time()).findings, args.ids)
+    asked = doctor_examine.only(whole, agent=args.agent, project=args.project)
+    return Looked(whole, asked, wanted(diagnose(asked, now=time.time()).findings, args.ids))
 
 
 def wanted(findings: Sequence[Finding], ids: Sequence[str]) -> tuple[Finding, ...]:

@@ -30,8 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Plans and shows."""
     desk = Desk(args)
-    evidence, findings = examined(args, desk.machine)
-    found = desk.plan_all(findings, evidence)
+    found = desk.plan_all(examined(args, desk.machine))
     if args.json:
         output.emit([as_json(finding, plan) for finding, plan in found])
         return 0

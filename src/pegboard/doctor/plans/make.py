@@ -41,11 +41,13 @@ class Basis(msgspec.Struct, frozen=True):
     read: Read
     real: Callable[[Path], Path] = Path
     """What a path comes to once links are followed: two ways to one file are one edit."""
+    asked: Evidence | None = None
+    """The part that somebody asked for; None for all of it. A change may hold in other folders too."""
 
 
 def fix_of(finding: Finding, basis: Basis) -> Fix | None:
     """The fix that a finding has, or that the rule on endpoints may allow."""
-    return finding.fix or told_to_defer(finding, basis.evidence, basis.user_settings)
+    return finding.fix or told_to_defer(finding, basis.asked or basis.evidence, basis.user_settings)
 
 
 def plan_of(finding: Finding, fix: Fix, basis: Basis) -> Plan:
