@@ -67,6 +67,20 @@ def test_a_finding_is_planned_applied_gone_and_undone_to_the_byte(cause, kind, c
     assert there.files() == before
 
 
+def test_a_file_with_a_second_name_is_said_to_have_one(clinic):
+    there = clinic(causes.ENV)
+    file = there.home.claude_folder / "settings.json"
+    other = there.home.folder / "dotfiles.json"
+    other.hardlink_to(file)
+    old = other.read_bytes()
+    out, _ = there.run("plan")
+    assert f"{file} has another name on this disk (hard links), under which the old text stays." in out
+    there.run("apply", causes.ENV, "--yes")
+    assert other.read_bytes() == old != file.read_bytes()
+    there.run("undo")
+    assert file.read_bytes() == old
+
+
 def test_what_it_was_like_before_is_kept_of_every_folder_that_the_change_holds_in(clinic):
     there = clinic(causes.ENV)
     other = there.home.folder / "code" / "other"

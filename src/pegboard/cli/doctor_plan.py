@@ -132,6 +132,9 @@ def _diff(file: Path, before: str | None, after: str, form: Format) -> list[str]
 def _link(file: Path) -> Iterator[str]:
     if file.is_symlink():
         yield f"{file} is a link, and stays one: {os.path.realpath(file)} is what changes."
+    if file.exists() and (others := file.stat().st_nlink - 1):
+        names = "another name" if others == 1 else f"{others} other names"
+        yield f"{file} has {names} on this disk (hard links), under which the old text stays."
 
 
 def _value(value: object) -> str:
