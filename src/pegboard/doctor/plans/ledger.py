@@ -46,14 +46,14 @@ class Ledger(RecoverableActions):
             self._refuse_unfit(plan)
             action = self._intended(plan, baseline)
             self._record(action)
+            done = msgspec.structs.replace(action, status="applied")
             try:
                 self._carry_out(plan)
+                self._record(done)
             except BaseException:  # whoever presses Ctrl-C wants it undone too
                 self._roll_back(action)
                 raise
-            action = msgspec.structs.replace(action, status="applied")
-            self._record(action)
-            return action
+            return done
 
     def undo(self, action: Action) -> Undone:
         """Gives every file its bytes back; refuses when one was changed since, and then touches none."""

@@ -196,6 +196,34 @@ def test_when_the_second_file_cannot_be_written_the_first_gets_its_bytes_back(be
     assert actions(bench.state) == ()
 
 
+class FillsUp(DiskFiles):
+    """A disk that is full once so many files were written."""
+
+    __slots__ = ("left",)
+
+    def __init__(self, left: int) -> None:
+        super().__init__()
+        self.left = left
+
+    def write(self, path, content):
+        self.left -= 1
+        if self.left == 0:
+            raise OSError(28, "No space left on device", str(path))
+        super().write(path, content)
+
+
+@pytest.mark.parametrize("left", [1, 2, 3, 4])
+def test_what_is_said_not_to_be_applied_is_not(bench, left):
+    file = bench.put(".claude/settings.json", SETTINGS)
+    before = bench.everything()
+    bench.ledger._files = FillsUp(left)
+    with pytest.raises(PegboardError, match="No space left on device"):
+        bench.apply(enable(setting(file)))
+    assert bench.everything() == before, "not even where the journal could not say that it was done"
+    assert bench.ledger.recover() == ()
+    assert actions(bench.state) == ()
+
+
 def test_a_damaged_backup_is_not_put_back(bench):
     file = bench.put(".claude/settings.json", SETTINGS)
     action = bench.apply(enable(setting(file)))
