@@ -181,6 +181,9 @@ def test_a_look_after_a_crash_says_so_and_settles_nothing(clinic):
         if journal.exists():
             break
     left = journal.read_bytes()
+    found = there.json("report")
+    assert found["changes"] == [], "nobody has reverted what never came about"
+    assert "A change was interrupted halfway and is not in this report" in found["problems"][-1]
     _, err = there.run("plan")
     assert "A command was cut short earlier; `pegboard doctor apply` or `undo` will settle what it left." in err
     assert journal.read_bytes() == left

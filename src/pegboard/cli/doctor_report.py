@@ -9,7 +9,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import get_args
 
@@ -59,12 +59,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Looks back and tells; that a change was in vain is no failure."""
     config, now = proxy_config(args), time.time()
-    journal = ActionJournal(config.state_dir)
-    actions = journal.actions()
+    actions = ActionJournal(config.state_dir).actions()
     changes = _changes(config, actions)
     evidence = _examined(actions, now) if actions else Evidence()
-    whole = report_of(changes, evidence.sessions, now=now)
-    problems = [*doctor_examine.problems(evidence), *_unsettled(journal), *_keep(config, changes, evidence, now)]
+    unsettled = {each.id for each in actions if each.status in ("applying", "undoing")}
+    whole = report_of([each for each in changes if each.id not in unsettled], evidence.sessions, now=now)
+    problems = [*doctor_examine.problems(evidence), *_unsettled(unsettled), *_keep(config, changes, evidence, now)]
     report = _wanted(whole, args)
     if args.html is not None:
         _write_page(args.html, page_of(report))
@@ -99,11 +99,14 @@ def _changes(config: Config, actions: Sequence[Action]) -> list[Change]:
         return []
     installs, seen = Installs(config.state_dir), Seen.of(config.state_dir).read()
     journal = installs.journal()
-    return [change_of(each, installs.read, journal, since=seen.get(each.id, ())) for each in actions]
+    return [
+        change_of(each, installs.read, journal, since=seen.get(each.id, ()), later=actions[number:])
+        for number, each in enumerate(actions, 1)
+    ]
 
 
-def _unsettled(journal: ActionJournal) -> list[str]:
-    if not journal.is_unsettled():
+def _unsettled(ids: Collection[str]) -> list[str]:
+    if not ids:
         return []
     return ["A change was interrupted halfway and is not in this report: `pegboard doctor undo` settles it."]
 

@@ -1,11 +1,12 @@
 """Whether an applied change still stands: its own keys are looked at, since agents rewrite their files all the time.
 
-Pure but for the reader it is given. Above: the command. Below: the edits of plans, and the installers' records.
+A key that a later change of ours has set anew was reverted by nobody. Pure but for the reader it is given.
+Above: the command. Below: the edits of plans, and the installers' records.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from pegboard.config.installers.documents import Format, parse, table_at
 from pegboard.config.installers.journal import Install, Journal, Redirect, digest
 from pegboard.config.installers.settings import value_at
 from pegboard.doctor.plans.actions import Action, Delegated, FileChange
-from pegboard.doctor.plans.edits import stands
+from pegboard.doctor.plans.edits import Edit, stands
 from pegboard.doctor.report.change import Change
 from pegboard.doctor.report.samples import Sample
 from pegboard.doctor.report.scope import NAMED, OWN_TOOLS, Scope, wire_name
@@ -23,8 +24,15 @@ Read = Callable[[Path], bytes | None]
 """The content of a file; None when there is none. What cannot be read is an error."""
 
 
-def change_of(action: Action, read: Read, installed: Journal, *, since: tuple[Sample, ...] = ()) -> Change:
-    """An action of the journal as the report sees it."""
+def change_of(
+    action: Action,
+    read: Read,
+    installed: Journal,
+    *,
+    since: tuple[Sample, ...] = (),
+    later: Sequence[Action] = (),
+) -> Change:
+    """An action of the journal as the report sees it; `later` are those that were applied after it."""
     return Change(
         id=action.id,
         kind=action.kind,
@@ -33,16 +41,17 @@ def change_of(action: Action, read: Read, installed: Journal, *, since: tuple[Sa
         finding=action.finding,
         files=action.files,
         undone_at=action.undone_at,
-        stands=standing(action, read, installed),
+        stands=standing(action, read, installed, later),
         baseline=action.baseline,
         since=since,
     )
 
 
-def standing(action: Action, read: Read, installed: Journal) -> bool | None:
-    """Whether all its files still say what it made them say; None when nobody can tell."""
-    looks = [
-        *(partial(_edited, each, read) for each in action.changes),
+def standing(action: Action, read: Read, installed: Journal, later: Sequence[Action] = ()) -> bool | None:
+    """Whether all its files still say what it or a later change made them say; None when nobody can tell."""
+    after = [each for each in later if each.status == "applied"]
+    looks: list[Callable[[], bool | None]] = [
+        *(partial(_edited, each, read, after) for each in action.changes),
         *(partial(_delegated, each, read, installed) for each in action.delegated if not each.is_config),
     ]
     told = [_told(look) for look in looks]
@@ -51,7 +60,7 @@ def standing(action: Action, read: Read, installed: Journal) -> bool | None:
     return None if None in told else True
 
 
-def _told(look: Callable[[], bool]) -> bool | None:
+def _told(look: Callable[[], bool | None]) -> bool | None:
     """A file that cannot be read or understood tells nothing."""
     try:
         return look()
@@ -59,12 +68,24 @@ def _told(look: Callable[[], bool]) -> bool | None:
         return None
 
 
-def _edited(change: FileChange, read: Read) -> bool:
+def _edited(change: FileChange, read: Read, later: Sequence[Action]) -> bool | None:
     raw = read(Path(change.file))
     if raw is not None and digest(raw) == change.after:
         return True
     document = _document(raw, change.format)
-    return all(stands(document, edit) for edit in change.edits)
+    ours = [edit for each in later for other in each.changes if other.file == change.file for edit in other.edits]
+    gone = [edit for edit in change.edits if not stands(document, edit) and not any(_replaces(o, edit) for o in ours)]
+    if not gone:
+        return True
+    # What an install moved away with its server, and what somebody took out, look the same.
+    is_moved = any(part.file == change.file for each in later for part in each.delegated)
+    return None if is_moved else False
+
+
+def _replaces(later: Edit, edit: Edit) -> bool:
+    """Whether the later one is about the same key, or one that holds it; of a list, about the same element."""
+    is_about_it = edit.path[: len(later.path)] == later.path
+    return is_about_it and (later.do in ("set", "remove") or later.value == edit.value)
 
 
 def _delegated(part: Delegated, read: Read, installed: Journal) -> bool:

@@ -88,6 +88,48 @@ def test_of_a_file_that_cannot_be_read_nobody_can_tell(tmp_path: Path):
     assert standing(_action(tmp_path, SET), _read, Journal()) is None
 
 
+def _later(file: Path, *edits: Edit, **about: Any) -> Action:
+    return _action(file, *edits, id="b", applied_at=2.0, **about)
+
+
+@pytest.mark.parametrize(("later", "now"), [
+    (Edit(path=SET.path, do="remove"), {"env": {}}),
+    (Edit(path=SET.path, do="set", value="auto:1"), {"env": {"ENABLE_TOOL_SEARCH": "auto:1"}}),
+    (Edit(path=SET.path, do="remove"), {"env": {"ENABLE_TOOL_SEARCH": "false"}}),
+])  # fmt: skip
+def test_a_key_that_a_later_change_set_anew_was_reverted_by_nobody(tmp_path: Path, later: Edit, now: object):
+    file = tmp_path / "settings.json"
+    _write(file, now)
+    first = _action(file, SET)
+    assert standing(first, _read, Journal(), [_later(file, later)]) is True
+    assert standing(first, _read, Journal(), [_later(file, later, status="undone")]) is False
+    assert standing(first, _read, Journal(), [_later(tmp_path / "other.json", later)]) is False
+
+
+def test_a_server_that_a_later_change_took_out_takes_its_keys_along(tmp_path: Path):
+    file = tmp_path / ".claude.json"
+    _write(file, {"mcpServers": {}})
+    pin = Edit(path=REMOVE.path, do="set", value=False)
+    gone = Edit(path=REMOVE.path[:2], do="remove")
+    assert standing(_action(file, pin), _read, Journal(), [_later(file, gone)]) is True
+    other = Edit(path=("mcpServers", "docs"), do="remove")
+    assert standing(_action(file, pin), _read, Journal(), [_later(file, other)]) is False
+
+
+def test_of_a_list_only_the_element_that_is_meant_counts(tmp_path: Path):
+    file = tmp_path / "settings.local.json"
+    _write(file, {"disabledMcpjsonServers": ["docs"]})
+    first, second = (Edit(path=("disabledMcpjsonServers",), do="add", value=name) for name in ("github", "docs"))
+    assert standing(_action(file, first), _read, Journal(), [_later(file, second)]) is False
+
+
+def test_of_a_key_in_a_file_that_a_later_install_changed_nobody_can_tell(tmp_path: Path):
+    file = tmp_path / "settings.json"
+    _write(file, {})
+    later = _action(file, id="b", changes=(), delegated=(Delegated(file=str(file), after="was"),))
+    assert standing(_action(file, SET), _read, Journal(), [later]) is None
+
+
 def _delegated(file: Path, **about: Any) -> Action:
     part = Delegated(file=str(file), after="was")
     config = Delegated(file=str(file.with_name("pegboard.toml")), after="was", is_config=True)
