@@ -45,9 +45,9 @@ class Ledger(RecoverableActions):
                 raise PegboardError(plan.refusal or "There is nothing to change.", hint=plan.hint)
             self._refuse_unfit(plan)
             action = self._intended(plan, baseline)
-            self._record(action)
             done = msgspec.structs.replace(action, status="applied")
             try:
+                self._record(action)
                 self._carry_out(plan)
                 self._record(done)
             except BaseException:  # whoever presses Ctrl-C wants it undone too

@@ -222,6 +222,7 @@ def test_what_is_said_not_to_be_applied_is_not(bench, left):
     assert bench.everything() == before, "not even where the journal could not say that it was done"
     assert bench.ledger.recover() == ()
     assert actions(bench.state) == ()
+    assert list((bench.state / "doctor").glob("backups/*")) == [], "no copy of somebody's settings is left behind"
 
 
 def test_a_damaged_backup_is_not_put_back(bench):
