@@ -41,11 +41,11 @@ dd { margin: 0; font-variant-numeric: tabular-nums; } dd.figure { font-size: 1.3
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; font-size: .9rem; width: 100%; }
 caption { text-align: left; color: var(--soft); font-size: .85rem; padding-bottom: .5rem; }
-th, td { border-top: 1px solid var(--line); padding: .6rem .55rem; text-align: left; vertical-align: middle; }
-thead th { border-top: 0; color: var(--soft); font-weight: 500; font-size: .8rem; white-space: nowrap; }
-tbody th { font-weight: 600; min-width: 14rem; } tbody th .soft, .below { display: block; font-weight: 400;
+th, td { border-top: 1px solid var(--line); padding: .6rem .4rem; text-align: left; vertical-align: middle; }
+thead th { border-top: 0; color: var(--soft); font-weight: 500; font-size: .8rem; }
+tbody th { font-weight: 600; min-width: 12rem; } tbody th .soft, .below { display: block; font-weight: 400;
   white-space: nowrap; }
-td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; } td.number { white-space: nowrap; }
 td.spark { min-width: 6.5rem; }
 details { margin-top: 1rem; } summary { cursor: pointer; color: var(--soft); }
 details th { min-width: 0; } details th, details td { padding: .25rem .7rem; } details .scroll { margin-top: .75rem; }
