@@ -123,8 +123,12 @@ def _take_after(fd: int, like: os.stat_result) -> None:
     """The mode of the file that is replaced, and its owner: with `sudo`, a person's file stays the person's."""
     mine = os.fstat(fd)
     if (mine.st_uid, mine.st_gid) != (like.st_uid, like.st_gid):
-        with suppress(PermissionError):
+        try:
             os.fchown(fd, like.st_uid, like.st_gid)
+        except PermissionError:
+            # Only root gives files away, but who shares one through a group keeps it shared.
+            with suppress(PermissionError):
+                os.fchown(fd, -1, like.st_gid)
     os.fchmod(fd, stat.S_IMODE(like.st_mode))
 
 

@@ -257,6 +257,24 @@ def test_with_sudo_a_persons_file_stays_the_persons(bench):
     assert (found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode)) == (1234, 4321, 0o640)
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to others")
+def test_a_file_that_a_group_shares_stays_the_groups(bench, monkeypatch):
+    real = os.fchown
+
+    def as_nobody_special(fd, uid, gid):
+        if uid != -1:
+            raise PermissionError(1, "Operation not permitted")
+        real(fd, uid, gid)
+
+    monkeypatch.setattr(os, "fchown", as_nobody_special)
+    file = bench.put("code/.claude/settings.json", SETTINGS, mode=0o660)
+    os.chown(file, 1234, 4321)
+    action = bench.apply(enable(setting(file)))
+    assert (file.stat().st_gid, stat.S_IMODE(file.stat().st_mode)) == (4321, 0o660)
+    bench.ledger.undo(action)
+    assert (file.stat().st_gid, stat.S_IMODE(file.stat().st_mode)) == (4321, 0o660)
+
+
 def test_two_ways_to_one_file_are_one_edit(bench):
     real = bench.put("work/engine/.claude/settings.json", SETTINGS)
     (bench.home / "code").symlink_to(bench.home / "work")
