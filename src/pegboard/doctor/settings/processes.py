@@ -33,6 +33,7 @@ _PROGRAMS: dict[str, Agent] = {
     "code": "vscode",
     "code-insiders": "vscode",
     "codium": "vscode",
+    "windsurf": "vscode",  # of its kind: with the same extensions, in folders of the same shape
 }
 _PACKAGES: tuple[tuple[str, Agent], ...] = (
     ("/@anthropic-ai/claude-code/", "claude-code"),
@@ -48,6 +49,8 @@ _APPS: tuple[tuple[str, Agent], ...] = (
     ("/Cursor.app/", "cursor"),
     ("/Zed.app/", "zed"),
 )
+_EXTENSIONS = "--type=extensionHost"
+"""What an editor's remote server starts on this machine, under node, for a window that is elsewhere."""
 _VERSIONED = re.compile(r"/claude/versions/\d")
 _FEW = 12
 """Words of a command line that are looked at; an interpreter's own options come before the script."""
@@ -69,6 +72,8 @@ def agent_of(words: list[str]) -> Agent | None:
     if app and program.startswith("/Applications/"):
         return app
     name = program.rpartition("/")[2].lower().removesuffix(".exe")
+    if name in _INTERPRETERS and _EXTENSIONS in words:
+        return "cursor" if "/.cursor-server/" in program else "vscode"
     if name in _INTERPRETERS:
         script = next((word.replace("\\", "/") for word in words[1:] if not word.startswith("-")), "")
         inside = next((agent for part, agent in _PACKAGES if part in script), None)
