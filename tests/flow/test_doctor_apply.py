@@ -233,6 +233,19 @@ def test_several_fixes_of_one_file_are_made_one_after_another_and_undone_backwar
     assert "There is nothing to undo." in there.run("undo", code=1)[1]
 
 
+def test_a_change_that_a_later_one_replaced_was_not_reverted_by_hand(clinic):
+    there = clinic(causes.THRESHOLD)
+    there.json("apply", causes.THRESHOLD, "--yes")
+    fewer = [tool for tool in homes.TOOLS if tool.server != "github"]
+    for number in range(1, 7):
+        there.home.claude_session(
+            tools=fewer, deferral=False, announce=True, models=("claude-haiku-4-5",), days_ago=-number / 100
+        )
+    [row] = there.json("apply", causes.THRESHOLD, "--yes")
+    assert row["applied"]
+    assert [each["stands"] for each in there.json("report")["changes"]] == [True, True]
+
+
 def test_a_server_that_an_install_moved_is_not_turned_off_where_it_no_longer_is(clinic):
     there = clinic(causes.CODEX_MODEL)
     there.home.server("idle", agent="codex")
