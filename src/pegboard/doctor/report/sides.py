@@ -56,12 +56,13 @@ def sides_of(change: Change, claims: Claims, sessions: Sequence[Session], *, now
 
 
 def since_of(change: Change, sessions: Iterable[Session], *, now: float) -> tuple[Sample, ...]:
-    """The sessions after a change, oldest first; where fewer are left than were seen before, those of before too."""
+    """The sessions after a change, oldest first: those that are left, and those that were seen and have been swept."""
     end = _end(change, now)
     live = samples_of(sessions, change.scope, since=change.applied_at, until=end)
     seen = tuple(each for each in change.since if each.last_at < end)
     if _count(live) >= _count(seen):
-        return live
+        oldest = min((each.first_at for each in live), default=end)
+        return (*(each for each in seen if each.last_at < oldest), *live)
     latest = max(each.last_at for each in seen)
     return (*seen, *(each for each in live if each.first_at > latest))
 

@@ -124,6 +124,13 @@ def test_what_an_earlier_report_saw_outlives_the_transcripts():
     assert outcome(change(known=BEFORE, since=seen), [*after, *later], day=60).after.sessions == 29
 
 
+def test_what_was_swept_counts_still_where_more_is_left_than_was_seen():
+    early, late = sessions(8, 0, 4, DEFERRED), sessions(20, 4, 14, DEFERRED)
+    seen = by_day(since_of(change(), early, now=at(4)), until=at(0))
+    assert outcome(change(known=BEFORE, since=seen), late).after.sessions == 28
+    assert outcome(change(known=BEFORE, since=seen), [*early, *late]).after.sessions == 28
+
+
 # What is compared
 
 
