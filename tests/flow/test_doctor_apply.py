@@ -214,6 +214,25 @@ def test_whoever_agrees_to_all_gets_no_install_that_was_not_named(clinic):
     assert there.files() == before
 
 
+def test_whoever_answers_all_is_asked_of_an_install_by_itself(clinic):
+    there = clinic(causes.ENV)
+    names = ("github", "docs", "wiki", "mail")
+    for name in names:
+        there.home.server(name, agent="kilo")
+    for number in range(6):
+        there.home.kilo_session(calls={f"{name}_tool_1": 1 for name in names}, days_ago=2 + number)
+    kilo = there.home.folder / ".config/kilo/kilo.json"
+    os.utime(kilo, (1e9, 1e9))
+    old = kilo.read_bytes()
+    asked = "[q]uit: "
+    code, shown = there.at_terminal("apply", causes.ENV, causes.NO_DEFERRAL, typed=[(asked, "n\n"), (asked, "n\n")])
+    assert (code, shown.count(asked)) == (0, 2)
+    code, shown = there.at_terminal("apply", typed=[(asked, "a\n"), (asked, "n\n")])
+    assert (code, shown.count("Applied as")) == (0, 1)
+    assert "ENABLE_TOOL_SEARCH" not in (there.home.claude_folder / "settings.json").read_text()
+    assert kilo.read_bytes() == old, "it was shown after the word was given"
+
+
 def test_several_fixes_of_one_file_are_made_one_after_another_and_undone_backwards(clinic):
     there = clinic(causes.ENV)
     there.home.env(CLAUDE_CODE_DISABLE_EXPERIMENTAL_BETAS="1")

@@ -112,11 +112,13 @@ class _Round:
         if self._over:
             return False
         is_named = {plan.finding, plan.finding.partition(":")[0]} & set(self._args.ids)
-        if self._all and plan.fix.kind not in EDITS and not is_named and self._args.yes:
+        if self._all and (plan.fix.kind in EDITS or is_named):
+            return True
+        if self._args.yes:
             # Whoever agrees to everything has not read that a gateway or a proxy is among it.
             output.warn(f"   Left out: {plan.fix.kind} is made only when it is named: {plan.finding}.")
             return False
-        return self._all or self._ask()
+        return self._ask()
 
     def _ask(self) -> bool:
         try:
@@ -125,8 +127,8 @@ class _Round:
             output.say()
             answer = "q"
         self._over = answer in {"q", "quit"}
-        self._all = answer in {"a", "all"}
-        return self._all or answer in {"y", "yes"}
+        self._all = self._all or answer in {"a", "all"}
+        return answer in {"a", "all", "y", "yes"}
 
 
 def _sum_up(rows: list[dict[str, Any]]) -> None:
