@@ -15,6 +15,7 @@ import pytest
 from pegboard.doctor.checks import causes
 from pegboard.doctor.plans.actions import Kind
 from tests.flow.doctor_clinic import Clinic
+from tests.homes import HomeBuilder
 from tests.homes import causes as homes
 
 KINDS = {
@@ -91,6 +92,21 @@ def test_what_it_was_like_before_is_kept_of_every_folder_that_the_change_holds_i
     [journal] = there.state.rglob("actions.json")
     [action] = json.loads(journal.read_bytes())["actions"]
     assert {each["project"] for each in action["baseline"]["samples"]} == {str(there.home.project), str(other)}
+
+
+def test_an_install_into_a_projects_file_says_that_it_is_everybodys(tmp_path, monkeypatch, capsys):
+    home = HomeBuilder(tmp_path).installed("claude-code", homes.LATEST).env(ANTHROPIC_BASE_URL=homes.ELSEWHERE)
+    home.server("github", scope="project").settings(scope="local", enableAllProjectMcpServers=True)
+    for number in range(4):
+        home.claude_session(tools=homes.TOOLS, calls=homes.CALLS, refused=True, days_ago=2 - number / 100)
+    there = Clinic(home, monkeypatch, capsys)
+    before = there.files()
+    [plan] = there.json("plan", causes.REFUSED)
+    assert (plan["kind"], plan["applicable"]) == ("gateway-install", True)
+    assert [each for each in plan["risks"] if each.startswith(f"{home.project / '.mcp.json'} belongs to the project")]
+    there.run("apply", causes.REFUSED, "--yes")
+    there.run("undo")
+    assert there.files() == before
 
 
 # ── what is not edited ───────────────────────────────────────────────────────────────────────────────────────────

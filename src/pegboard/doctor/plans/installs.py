@@ -111,6 +111,11 @@ def _site_plans(
 
 def _gateway_risks(needed: Sequence[SitePlan]) -> Iterator[str]:
     for each in needed:
+        if each.site.scope == "project":
+            yield (
+                f"{each.site.file} belongs to the project: everybody who works on it gets the change, and needs "
+                "Pegboard, where this says it is, to reach these servers."
+            )
         for name, reason in each.stays.items():
             yield f"{name} stays in {each.site.file}: {reason.rstrip('.')}."
         yield from each.warnings
