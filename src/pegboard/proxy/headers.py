@@ -33,6 +33,8 @@ def end_to_end(headers: Iterable[Header]) -> list[Header]:
     """Without what is meant for this connection alone, and what its Connection header names besides."""
     headers = list(headers)
     named = HOP_BY_HOP | _named_by_connection(headers)
+    if is_chunked(headers):  # a length that is said besides does not count, and need not be true
+        named |= {b"content-length"}
     return [(name, value) for name, value in headers if name.lower() not in named]
 
 

@@ -41,6 +41,11 @@ def test_length_and_chunks_are_never_both_said() -> None:
     assert body_length(both) is None
 
 
+def test_a_length_that_does_not_count_is_not_told_on() -> None:
+    both = [(b"Content-Length", b"9"), (b"Transfer-Encoding", b"chunked"), (b"x", b"1")]
+    assert end_to_end(both) == [(b"x", b"1")]
+
+
 @pytest.mark.parametrize("value", [b"", b"x", b"-1", b"+1", b"1 1", b"\xb2"])
 def test_a_length_that_is_no_number_is_none(value: bytes) -> None:
     assert body_length([(b"Content-Length", value)]) is None
