@@ -37,6 +37,12 @@ class Event(msgspec.Struct, frozen=True):
         """What it says."""
         return b"\n".join(_DATA.findall(self.raw))
 
+    @property
+    def is_torn(self) -> bool:
+        """Whether, of what has no end, more is missing than the empty line: it says something, but nothing whole."""
+        says_nothing = all(not line.strip() or line.startswith(b":") for line in self.raw.splitlines())
+        return not says_nothing and self.data.strip() != b"[DONE]" and not self.parsed()
+
     def parsed(self) -> Json:
         """What it says, as JSON; empty when that is no object."""
         try:

@@ -72,7 +72,10 @@ class Edited:
         rest = self._splitter.rest()
         if not self._has_events and rest.lstrip()[:1] == b"{":  # some servers do not stream, whatever they are asked
             return self._finished(rest)
-        shown = self._reply.event(Event(rest))  # some leave out the empty line after the last event
+        last = Event(rest)  # some leave out the empty line after the last event
+        if last.is_torn:
+            raise ReplyCut("its last event was cut")
+        shown = self._reply.event(last)
         if not self._reply.is_over:
             raise ReplyCut("the stream ended in the middle")
         return b"" if self._another else shown

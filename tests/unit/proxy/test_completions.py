@@ -26,6 +26,7 @@ from tests.unit.proxy.rounds import (
     bridged,
     by,
     driven,
+    now,
     remembered,
     saying,
     searches,
@@ -526,6 +527,22 @@ def test_an_end_without_a_reason_is_a_cut_too() -> None:
     assert DONE not in exchange.feed(chunk({"content": "So"}) + DONE)
     with pytest.raises(ReplyCut):
         exchange.finish()
+
+
+@pytest.mark.parametrize("torn", [b"d", b"data: [DON", b'data: {"choices": [], "usage": {"total_tokens": 4', b"data:"])
+def test_half_an_event_after_the_reason_to_finish_is_a_cut_too(torn) -> None:
+    """It came of a later round, whose counts are not those of the whole reply."""
+    exchange = begun("completions", remembered(), asked([user("hi")]))
+    exchange.feed(chunk(search()) + chunk({}, "tool_calls", usage={"total_tokens": 3}) + DONE)
+    exchange.finish()
+    assert now(exchange.again())
+    exchange.feed(chunk({"content": "Bye."}) + chunk({}, "stop") + torn)
+    with pytest.raises(ReplyCut):
+        exchange.finish()
+
+
+def test_a_comment_without_an_end_is_no_cut() -> None:
+    assert told(END + b": bye").out == END + b": bye"
 
 
 def test_an_error_in_a_stream_passes_and_ends_it() -> None:
