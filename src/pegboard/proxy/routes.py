@@ -84,6 +84,8 @@ def route(
     addresses: Mapping[str, Address], method: str, path: bytes, query: bytes, headers: Iterable[Header]
 ) -> Route | NoRoute:
     """The route of one request, by its path as it was sent, undecoded."""
+    if method == "CONNECT":  # whatever it names: its answer would have no body
+        return NoRoute(405, "This is no proxy that connects to other hosts. Send requests to it as to the API.")
     if not _ORIGIN_FORM.fullmatch(path):
         return NoRoute(400, "A request's target must begin with a slash.")
     if _CLIMBS.search(path):

@@ -62,6 +62,13 @@ def test_only_a_post_is_looked_into() -> None:
     assert routed(b"/v1/messages", "GET") == Route("anthropic", b"/v1/messages", None)
 
 
+@pytest.mark.parametrize("path", [b"evil.example:443", b"/openai/v1/models"])
+def test_nothing_is_connected_to(path: bytes) -> None:
+    found = routed(path, "CONNECT")
+    assert isinstance(found, NoRoute)
+    assert found.status == 405
+
+
 @pytest.mark.parametrize(
     ("path", "status"),
     [
