@@ -111,6 +111,36 @@ def test_a_client_of_a_reply_that_is_no_stream_is_noticed_when_it_leaves(tmp_pat
     running(main)
 
 
+@pytest.mark.parametrize("way", ["fin", "rst"])
+@pytest.mark.parametrize("phase", ["before the first byte", "silent", "streaming"])
+def test_a_client_that_sent_more_before_its_turn_is_noticed_when_it_leaves(
+    tmp_path: Path, phase: str, way: str
+) -> None:
+    """What it sent meanwhile waits, and so its end would wait behind it."""
+
+    async def main() -> None:
+        state = Phase(phase)
+        async with upstream(state.answer) as up, proxy({"up": up.url}, tmp_path) as px:
+            client = await px.connect()
+            await begin(client, phase, "/up/v1/messages")
+            await asyncio.wait_for(state.reached.wait(), PATIENCE)
+            await client.send(post("/up/v1/messages"))
+            await asyncio.wait_for(paused(client), PATIENCE)
+            left_at = time.perf_counter()
+            client.reset() if way == "rst" else client.close()
+            await asyncio.wait_for(up.all_closed(), PATIENCE)
+            print(f"{phase} {way} with another request waiting: {(state.left_at - left_at) * 1000:.1f} ms")
+            assert (len(up.requests), px.tally.failures) == (1, {"client left": 1})
+
+    running(main)
+
+
+async def paused(client: RawClient) -> None:
+    """Until what was sent has arrived: everything is in one event loop here."""
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
 async def ended(px: Proxy) -> None:
     while not px.tally.failures:
         await asyncio.sleep(0)

@@ -147,6 +147,71 @@ def test_a_request_that_takes_its_time_is_not_taken_for_one_without_a_head(
     running(main)
 
 
+def test_a_client_that_takes_nothing_of_its_answer_does_not_hold_its_upstream_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "STALL_SECONDS", 0.3)
+
+    async def answer(connection: Connection, request: Request) -> None:
+        await connection.send(b"HTTP/1.1 200 OK\r\nContent-Length: 900000000\r\n\r\n")
+        while True:
+            await connection.send(bytes(100_000))
+
+    async def main() -> None:
+        async with upstream(answer) as up, proxy({"up": up.url}, tmp_path) as px:
+            client = await px.connect()
+            await client.send(post("/up/v1/messages"))
+            await client.until(b"\r\n\r\n")
+            await asyncio.wait_for(up.all_closed(), PATIENCE)
+            assert px.tally.failures == {"client left": 1}
+            client.close()
+
+    running(main)
+
+
+@pytest.mark.parametrize("path", ["/up/v1/messages", "/up/v1/files"])
+def test_a_client_that_stops_in_the_middle_of_a_request_is_hung_up_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    monkeypatch.setattr(connection, "STALL_SECONDS", 0.3)
+
+    async def main() -> None:
+        async with upstream(say_ok) as up, proxy({"up": up.url}, tmp_path) as px:
+            client = await px.connect()
+            await client.send(get(path, "Content-Length: 8", method="POST") + b"half")
+            assert await client.all() == b""
+            assert px.tally.failures == {"client left": 1}
+            await asyncio.wait_for(up.all_closed(), PATIENCE)
+            client.close()
+
+    running(main)
+
+
+def test_a_slow_client_is_not_taken_for_one_that_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "STALL_SECONDS", 1.0)
+    size = 8_000_000
+
+    async def answer(connection: Connection, request: Request) -> None:
+        await connection.send(response(bytes(size)))
+
+    async def main() -> None:
+        async with upstream(answer) as up, proxy({"up": up.url}, tmp_path) as px:
+            client = await px.connect()
+            await client.send(get("/up/v1/files", "Content-Length: 20", method="POST"))
+            for _ in range(20):
+                await client.send(b"x")
+                await asyncio.sleep(0.06)  # longer than a stall in all, but never at once
+            await client.until(b"\r\n\r\n")
+            taken = 0
+            while taken < size:
+                taken += len(await client.reader.read(1 << 20))
+                await asyncio.sleep(0.02)
+            assert (taken, px.tally.failures) == (size, {})
+            client.close()
+
+    running(main)
+
+
 def test_more_connections_than_there_is_room_for_are_told_so_and_harm_nobody(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
