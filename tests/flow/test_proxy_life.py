@@ -89,6 +89,18 @@ def test_in_the_background_it_runs_on_is_found_again_and_stopped(desk):
     assert (desk.state / "proxy.log").read_text() == ""
 
 
+def test_of_several_that_are_begun_at_once_one_runs_and_the_others_say_so(desk):
+    beginning = [desk.popen("start", "--background", "--json") for _ in range(4)]
+    told = []
+    for process in beginning:
+        said, wrong = process.communicate(timeout=PATIENCE)
+        assert process.returncode == 0, wrong
+        told.append(json.loads(said))
+    assert sorted(each["started"] for each in told) == [False, False, False, True]
+    assert {each["pid"] for each in told} == {status_over_http(desk.port)["pid"]}
+    desk.run("stop")
+
+
 def test_a_port_that_another_program_has_is_told(desk):
     with socket.create_server(("127.0.0.1", desk.port)) as other:
         other.settimeout(PATIENCE)

@@ -74,7 +74,14 @@ def _run_detached(config: Config) -> int:
 def _start_in_background(args: argparse.Namespace, config: Config) -> int:
     flags = [word for file in config_files(args) for word in ("--config", str(file))]
     flags += [word for text in args.set for word in ("--set", text)]
-    there = start_detached([*flags, "--listen", config.proxy.listen], config.state_dir)
+    try:
+        there = start_detached([*flags, "--listen", config.proxy.listen], config.state_dir)
+    except PegboardError:
+        # Two may begin at the same moment, and one of them finds the port taken.
+        other = running(config.state_dir) or ask(config.proxy.listen)
+        if other is None:
+            raise
+        return _tell_there(args, other, config)
     if args.json:
         output.emit(_as_json(there, started=True))
         return 0
