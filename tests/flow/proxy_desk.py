@@ -27,6 +27,8 @@ class ProxyDesk:
         self.config = self.home / ".config" / "pegboard" / "pegboard.toml"
         self.state = self.home / ".local" / "state" / "pegboard"
         self.port = free_port()
+        self.more: dict[str, str] = {}
+        """What else the environment has."""
         self.put(".config/pegboard/pegboard.toml", f'[proxy]\nlisten = "127.0.0.1:{self.port}"\n')
 
     @property
@@ -46,7 +48,7 @@ class ProxyDesk:
         source = {name: os.environ[name] for name in ("PYTHONPATH",) if name in os.environ}
         # No proxy of the machine's may be asked for what is on it.
         odd = {"HTTP_PROXY": "http://127.0.0.1:9", "http_proxy": "http://127.0.0.1:9"}
-        return {"HOME": str(self.home), "PATH": os.environ["PATH"], "LANG": "C.UTF-8", **source, **odd}
+        return {"HOME": str(self.home), "PATH": os.environ["PATH"], "LANG": "C.UTF-8", **source, **odd, **self.more}
 
     def run(self, *args: str, code: int = 0, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
         """`pegboard proxy` with these words."""

@@ -166,7 +166,7 @@ def test_a_proxy_that_does_not_end_by_itself_is_killed():
 
 
 def test_status_when_nothing_ever_ran_is_valid_for_scripts_too(desk):
-    assert desk.json("status", code=1) == {"running": False, "agents": []}
+    assert desk.json("status", code=1) == {"running": False, "agents": [], "variables": []}
     assert desk.run("status", code=1).stdout.startswith("The proxy is not running.")
 
 
@@ -216,6 +216,25 @@ def test_when_it_is_down_the_last_counts_and_the_way_without_it_are_shown(desk):
             },
         }
     ]
+
+
+def test_when_it_is_down_nothing_is_said_to_be_open(desk):
+    running = {"pid": 1, "listen": "127.0.0.1:9", "started_at": 1.0, "upstreams": {}, "version": "0"}
+    desk.put(".local/state/pegboard/proxy.json", json.dumps({**running, "tally": {"requests": 3, "streaming": 2}}))
+    assert "requests  3\n" in desk.run("status", code=1).stdout
+
+
+def test_when_it_is_down_a_shell_that_points_at_it_is_told_the_way_without_it(desk):
+    desk.more = {
+        "ANTHROPIC_BASE_URL": f"http://localhost:{desk.port}/anthropic",
+        "OPENAI_BASE_URL": "https://elsewhere.example/v1",
+    }
+    shown = desk.run("status", code=1).stdout
+    assert "  this shell  ANTHROPIC_BASE_URL\n    `unset ANTHROPIC_BASE_URL`" in shown
+    assert desk.json("status", code=1)["variables"] == ["ANTHROPIC_BASE_URL"]
+    desk.run("start", "--background")
+    assert "this shell" not in desk.run("status").stdout
+    assert "`unset ANTHROPIC_BASE_URL`" in desk.run("stop").stderr
 
 
 def test_watching_without_a_terminal_prints_again_and_again_until_its_input_ends(desk):

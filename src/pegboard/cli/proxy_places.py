@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 from pegboard.config.importers.found import Places
+from pegboard.config.installers.agents import AGENTS
 from pegboard.config.installers.redirect import Proxy
 from pegboard.config.load import FILES_VARIABLE, load
 from pegboard.config.model import Config
@@ -83,3 +84,10 @@ def proxy_of(config: Config) -> Proxy:
         upstreams={**BUILT_IN, **config.proxy.upstreams},
         built_in=frozenset(BUILT_IN),
     )
+
+
+def variables_set(config: Config) -> list[str]:
+    """Variables of this shell that point programs at the proxy; nobody journals them."""
+    proxy = Proxy(base=base_url(config.proxy.listen), upstreams={}, built_in=frozenset())
+    names = dict.fromkeys(name for agent in AGENTS for name, _, _ in agent.variables)
+    return [name for name in names if proxy.has(os.environ.get(name, ""))]

@@ -11,7 +11,14 @@ from typing import Any
 import msgspec
 
 from pegboard.cli import output
-from pegboard.cli.proxy_places import RESTART_HINT, base_url, config_files, listen_address, proxy_config
+from pegboard.cli.proxy_places import (
+    RESTART_HINT,
+    base_url,
+    config_files,
+    listen_address,
+    proxy_config,
+    variables_set,
+)
 from pegboard.cli.proxy_process import LOG_FILE, ask, is_taken, running, start_detached
 from pegboard.config.model import Config
 from pegboard.errors import PegboardError
@@ -134,6 +141,8 @@ def tell_pointed(config: Config) -> None:
     if agents:
         output.warn(f"Pointed at it, and of no use until it runs again: {', '.join(agents)}.")
         output.warn("`pegboard proxy uninstall <agent>` lets one work without it.")
+    if names := variables_set(config):
+        output.warn(f"This shell points programs at it, too: `unset {' '.join(names)}` lets them work without it.")
 
 
 def _as_json(there: Running, *, started: bool) -> dict[str, Any]:

@@ -7,15 +7,15 @@ import os
 import sys
 import time
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from pegboard.cli import output
-from pegboard.cli.proxy_places import base_url, proxy_config
+from pegboard.cli.proxy_places import base_url, proxy_config, variables_set
 from pegboard.cli.proxy_process import last, running
 from pegboard.config.installers.journal import Redirect
+from pegboard.config.model import Config
 from pegboard.errors import PegboardError
 from pegboard.proxy.tally import Running, Tally, Tokens
 from pegboard.store.redirects import Redirects
@@ -27,21 +27,21 @@ _CLEAR = "\x1b[H\x1b[J"
 
 def run(args: argparse.Namespace) -> int:
     """Shows where everything stands, once or again and again."""
-    state_dir = proxy_config(args).state_dir
+    config = proxy_config(args)
     if not args.watch:
-        return _show(args, state_dir)
+        return _show(args, config)
     try:
-        return _watch(args, state_dir)
+        return _watch(args, config)
     except KeyboardInterrupt:
         return 0
 
 
-def _watch(args: argparse.Namespace, state_dir: Path) -> int:
+def _watch(args: argparse.Namespace, config: Config) -> int:
     in_place = sys.stdout.isatty() and not args.json
     while True:
         if in_place:
             sys.stdout.write(_CLEAR)
-        code = _show(args, state_dir)
+        code = _show(args, config)
         if not in_place and not args.json:
             output.say()
         sys.stdout.flush()
@@ -64,22 +64,24 @@ def _is_over(seconds: float) -> bool:
     return False
 
 
-def _show(args: argparse.Namespace, state_dir: Path) -> int:
-    there = running(state_dir)
-    known = there or last(state_dir)
-    agents = _agents(Redirects(state_dir))
+def _show(args: argparse.Namespace, config: Config) -> int:
+    there = running(config.state_dir)
+    known = there or last(config.state_dir)
+    agents, variables = _agents(Redirects(config.state_dir)), variables_set(config)
     if args.json:
-        found = _as_json(known, agents, is_running=there is not None)
+        found = _as_json(known, is_running=there is not None) | {"agents": agents, "variables": variables}
         if args.watch:
             output.say(msgspec.json.encode(found).decode())
         else:
             output.emit(found)
     else:
-        _tell(there, known, agents)
+        _tell(there, known)
+        if there is None:
+            _tell_direct(agents, variables)
     return 0 if there is not None else DOWN
 
 
-def _tell(there: Running | None, known: Running | None, agents: list[dict[str, Any]]) -> None:
+def _tell(there: Running | None, known: Running | None) -> None:
     if there is not None:
         since = output.age(time.time() - there.started_at)
         output.say(f"The proxy runs: {base_url(there.listen)}, process {there.pid}, for {since}.")
@@ -88,17 +90,15 @@ def _tell(there: Running | None, known: Running | None, agents: list[dict[str, A
     if known is not None:
         if there is None:
             output.say("Until it ended it counted:")
-        _tell_counts(known.tally)
-    if there is None:
-        _tell_direct(agents)
+        _tell_counts(known.tally, is_running=there is not None)
 
 
 # ── counts ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _tell_counts(tally: Tally) -> None:
+def _tell_counts(tally: Tally, *, is_running: bool) -> None:
     deferred, passed = sum(tally.deferred.values()), sum(tally.passed.values())
-    open_now = f"; {tally.streaming:,} streams are open" if tally.streaming else ""
+    open_now = f"; {tally.streaming:,} streams are open" if tally.streaming and is_running else ""
     rows = (
         ("requests", f"{tally.requests:,}{open_now}"),
         ("deferred", f"{deferred:,}{_in_brackets(tally.deferred)}"),
@@ -151,11 +151,14 @@ def _direct(redirects: Redirects, record: Redirect) -> dict[str, str | None]:
         return {}
 
 
-def _tell_direct(agents: list[dict[str, Any]]) -> None:
-    if not agents:
+def _tell_direct(agents: list[dict[str, Any]], variables: list[str]) -> None:
+    if not agents and not variables:
         return
     output.say()
     output.say("Pointed at it, and of no use until it runs again:")
+    if variables:
+        output.say(f"  this shell  {', '.join(variables)}")
+        output.say(f"    `unset {' '.join(variables)}` lets what is started from it work without the proxy.")
     for each in agents:
         output.say(output.printable(f"  {each['agent']}  {each['file']}"))
         for name, value in each["direct"].items():
@@ -163,10 +166,10 @@ def _tell_direct(agents: list[dict[str, Any]]) -> None:
         output.say(f"    `pegboard proxy uninstall {each['agent']}` does that.")
 
 
-def _as_json(known: Running | None, agents: list[dict[str, Any]], *, is_running: bool) -> dict[str, Any]:
+def _as_json(known: Running | None, *, is_running: bool) -> dict[str, Any]:
     plain: dict[str, Any] = {} if known is None else msgspec.to_builtins(known)
     if known is not None:
         for name in ("direct_tokens", "deferred_tokens"):
             tokens: Tokens = getattr(known.tally, name)
             plain["tally"][name] |= {"read_share": tokens.read_share, "write_share": tokens.write_share}
-    return {"running": is_running, **plain, "agents": agents}
+    return {"running": is_running, **plain}
