@@ -101,6 +101,15 @@ def test_of_several_that_are_begun_at_once_one_runs_and_the_others_say_so(desk):
     desk.run("stop")
 
 
+@pytest.mark.parametrize("flags", [("--set", "store.state_dir=my state"), ()])
+def test_a_folder_that_is_named_from_here_is_the_same_in_the_background(desk, flags):
+    desk.more = {} if flags else {"PEGBOARD_STORE__STATE_DIR": "my state"}
+    desk.state = desk.cwd / "my state"
+    assert "runs in the background" in desk.run("start", "--background", *flags).stdout
+    assert status_over_http(desk.port)["pid"] == json.loads((desk.state / "proxy.json").read_bytes())["pid"]
+    assert "has ended" in desk.run("stop", *flags).stdout
+
+
 def test_a_port_that_another_program_has_is_told(desk):
     with socket.create_server(("127.0.0.1", desk.port)) as other:
         other.settimeout(PATIENCE)

@@ -80,7 +80,9 @@ def _run_detached(config: Config) -> int:
 
 def _start_in_background(args: argparse.Namespace, config: Config) -> int:
     flags = [word for file in config_files(args) for word in ("--config", str(file))]
-    flags += [word for text in args.set for word in ("--set", text)]
+    # It runs in another folder, from which a relative path would lead elsewhere.
+    folders = (f"store.state_dir={config.state_dir}", f"store.cache_dir={config.cache_dir}")
+    flags += [word for text in (*args.set, *folders) for word in ("--set", text)]
     try:
         there = start_detached([*flags, "--listen", config.proxy.listen], config.state_dir)
     except PegboardError:
