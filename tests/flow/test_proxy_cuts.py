@@ -39,7 +39,7 @@ REPLIES = {
 }
 ENDS = ["fin", "rst"]
 STALLS = ["stall"]
-IDLE = {"fin": 30.0, "stall": 0.3}
+IDLE = {"fin": 30.0, "stall": 1.0}
 """Seconds: a stall must be noticed soon, and nothing else be taken for one on a busy machine."""
 AT_ONCE = 100
 SAID = [{"role": "user", "content": "hi"}]
