@@ -385,3 +385,40 @@ async def test_what_was_saved_is_neither_understated_nor_overstated(executor) ->
     assert shown <= proxied.tally.definition_tokens_after < 2 * shown
     # What the API reported is another layer, and no part of this.
     assert msgspec.to_builtins(proxied.tally.deferred_tokens) == msgspec.to_builtins(proxied.tally.direct_tokens)
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+@in_a_loop
+async def test_what_others_that_began_alike_have_found_is_not_counted_again(executor) -> None:
+    """The same job every morning: what is saved of it stays the same."""
+    proxied = Proxied(FakeLLM(moves(executor) * 3), FakeStore(), executor=executor)
+    shown = [0]
+    for _ in range(3):
+        await Agent(proxied, stream=True).says("Go")
+        shown.append(proxied.tally.definition_tokens_after)
+    assert proxied.passed == []
+    assert shown[1] == shown[2] - shown[1] == shown[3] - shown[2]
+
+
+@in_a_loop
+async def test_definitions_that_the_apis_own_search_has_found_count_as_shown() -> None:
+    fake = FakeLLM([Move(searches=("forecast",), calls=((FORECAST, {"title": "U"}),)), Move(text="Rain.")])
+    proxied = Proxied(fake, executor="native")
+    await Agent(proxied, stream=True).says("Rain?")
+    found = {each["tool_name"] for each in fake.requests[0].reply["content"][1]["content"]["tool_references"]}
+    assert found
+    resident = sum(tokens(json.loads(body)["tools"]) for body in proxied.sent)
+    of_found = tokens([each for each in messages_tools() if each["name"] in found])
+    assert proxied.tally.definition_tokens_after == resident + of_found
+
+
+@in_a_loop
+async def test_answers_to_searches_count_as_shown_in_every_request_that_has_them() -> None:
+    fake = FakeLLM([searches("forecast"), bridged((FORECAST, {"title": "U"})), Move(text="Rain.")])
+    proxied = Proxied(fake, executor="bridge")
+    await Agent(proxied, stream=True).says("Rain?")
+    bodies = [json.loads(body) for body in proxied.sent]
+    [answer] = bodies[1]["messages"][-1]["content"]
+    of_answer = len(msgspec.json.encode(answer)) // 4
+    assert of_answer > 50
+    assert proxied.tally.definition_tokens_after == sum(tokens(body["tools"]) for body in bodies) + 2 * of_answer

@@ -15,7 +15,7 @@ from pegboard.proxy.function_calls import rebridged
 from pegboard.proxy.memory import Insert, Remembered, text_of
 from pegboard.proxy.toolset import Offer
 from pegboard.proxy.turn import Ask
-from pegboard.proxy.weave import NotUnderstood, Place, Row, places, rows_of, woven
+from pegboard.proxy.weave import NotUnderstood, Place, Row, placed, places, rows_of, woven
 from pegboard.types import Json
 
 Fields = Mapping[str, msgspec.Raw]
@@ -37,6 +37,7 @@ class CompletionsRequest:
         """`own` are the bridge's tools, as name, description and schema."""
         self._fields = fields
         self._memory = memory
+        self.put_back: list[Insert] = []
         self._messages = self._woven()
         self._tools = _tools(offer, own)
 
@@ -60,6 +61,7 @@ class CompletionsRequest:
             return list(raw)
         rows = rows_of(raw, blocks_of)
         at = places(rows, memory.inserts)
+        self.put_back = placed(at)
         touched = {place.row for place in at}
         out: list[Any] = []
         for number, row in enumerate(rows):

@@ -15,7 +15,7 @@ from pegboard.proxy.declared import marked, moved_markers
 from pegboard.proxy.memory import Insert, Remembered
 from pegboard.proxy.toolset import Offer
 from pegboard.proxy.turn import Ask
-from pegboard.proxy.weave import NotUnderstood, Row, parted, places, rows_of, woven
+from pegboard.proxy.weave import NotUnderstood, Row, parted, placed, places, rows_of, woven
 from pegboard.types import Json
 
 Fields = Mapping[str, msgspec.Raw]
@@ -36,6 +36,7 @@ class MessagesRequest:
         """`own` are the bridge's tools, as name, description and schema."""
         self._fields = fields
         self._memory = memory
+        self.put_back: list[Insert] = []
         self._messages = self._woven()
         if memory.executor == "native":
             self._messages, missing = mended(self._messages, {tool.name for tool in offer.tools}, memory.definitions)
@@ -66,6 +67,7 @@ class MessagesRequest:
         rows = rows_of(raw, blocks_of)
         parted(rows, memory.inserts)
         at = places(rows, memory.inserts)
+        self.put_back = placed(at)
         touched = {place.row for place in at}
         out: list[Any] = []
         later: list[Json] = []

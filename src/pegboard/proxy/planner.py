@@ -97,7 +97,7 @@ class DeferringPlanner:
         request: RequestEditor = _request_editor(looked.family)(looked.fields, offer, memory, own)
         if asked.wire == "count_tokens":
             return Counted(request)
-        shown = self._savings.count(memory, offer, own)
+        shown = self._savings.count(memory, offer, own, request.put_back)
         return self._edited(looked, key, memory, request, offer, shown)
 
     # ── looking ──────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -16,7 +16,7 @@ from pegboard.proxy.memory import Insert, Remembered, is_thought
 from pegboard.proxy.response_items import brief, halves, is_models, mark_of, said_by
 from pegboard.proxy.toolset import Offer
 from pegboard.proxy.turn import Ask
-from pegboard.proxy.weave import Place, Row, cut, places, woven
+from pegboard.proxy.weave import Place, Row, cut, placed, places, woven
 from pegboard.types import Json
 
 Fields = Mapping[str, msgspec.Raw]
@@ -37,6 +37,8 @@ class ResponsesRequest:
     ) -> None:
         """`own` are the bridge's tools, as name, description and schema."""
         self._memory = memory
+        # What is before a reply that the request goes on from, the API has.
+        self.put_back: list[Insert] = list(memory.inserts) if _previous(fields) else []
         self._fields = {**fields, **self._previous(fields)}
         self._items = [*self._owed(fields), *self._woven(fields["input"])]
         self._is_text = _is_text(fields["input"]) and len(self._items) == 1
@@ -76,6 +78,7 @@ class ResponsesRequest:
         rows = [Row([], is_models(run[0][0]), self._marks(run)) for run in runs]
         self._part(runs, rows)
         at = places(rows, memory.inserts)
+        self.put_back = self.put_back or placed(at)
         out: list[Any] = []
         for number, (row, run) in enumerate(zip(rows, runs, strict=True)):
             said = [self._unbridged(*each) if row.is_reply else each[1] for each in run]

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import msgspec
 
 from pegboard.proxy.declared import Declared
-from pegboard.proxy.memory import Remembered
+from pegboard.proxy.memory import Insert, Remembered
 from pegboard.proxy.tally import Tally
 from pegboard.proxy.toolset import Offer
 from pegboard.surface.tokens import definition_tokens
@@ -35,15 +35,19 @@ class Savings:
             known = self._keep(tool.raw, definition_tokens(about))
         return known
 
-    def count(self, memory: Remembered, offer: Offer, own: Sequence[Json]) -> int:
-        """One request of a client's; gives what each of its rounds shows, whatever else it has."""
+    def count(self, memory: Remembered, offer: Offer, own: Sequence[Json], put_back: Sequence[Insert]) -> int:
+        """One request of a client's; gives what each of its rounds shows, whatever else it has.
+
+        Only what this request has again counts: conversations that begin alike are remembered together.
+        """
         tally = self._tally
         tally.count(tally.deferred, memory.executor)
         tally.tools_deferred += len(offer.deferred)
         before = sum(map(self.tokens_of, offer.tools))
         shown = before - sum(map(self.tokens_of, offer.deferred))
-        shown += sum(map(self._tokens_of, own)) + sum(map(self._tokens_of, memory.definitions.values()))
-        shown += sum(_answer_tokens((*(insert.results or ()), *insert.later)) for insert in memory.inserts)
+        found = [memory.definitions[name] for name in _found(put_back) if name in memory.definitions]
+        shown += sum(map(self._tokens_of, own)) + sum(map(self._tokens_of, found))
+        shown += sum(_answer_tokens((*(insert.results or ()), *insert.later)) for insert in put_back)
         tally.definition_tokens_before += before
         tally.definition_tokens_after += shown
         return shown
@@ -66,6 +70,14 @@ class Savings:
             self._known.clear()
         self._known[raw] = size
         return size
+
+
+def _found(put_back: Sequence[Insert]) -> list[str]:
+    """The tools that searches of the API's own have found, each once."""
+    contents = [block.get("content") for insert in put_back for block in insert.blocks]
+    lists = [each.get("tool_references") for each in contents if isinstance(each, dict)]
+    references = [each for found in lists if isinstance(found, list) for each in found]
+    return [*dict.fromkeys(str(each.get("tool_name")) for each in references if isinstance(each, dict))]
 
 
 def _answer_tokens(answers: Sequence[Json]) -> int:

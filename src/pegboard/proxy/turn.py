@@ -236,6 +236,9 @@ class ReplyEditor(Protocol):
 class RequestEditor(Protocol):
     """Edits the requests of one wire."""
 
+    put_back: list[Insert]
+    """What the client was not shown and this request has again."""
+
     def body(self, rounds: list[tuple[list[Json], list[Json]]]) -> bytes:
         """The request as it is sent, after these inner rounds: what the model said in each, and what it got."""
         ...

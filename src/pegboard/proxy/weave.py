@@ -5,7 +5,7 @@ Above: the editors of requests. Below: `memory`. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -107,6 +107,11 @@ def places(rows: Sequence[Row], inserts: Sequence[Insert]) -> dict[Place, list[I
             taken[place] = {}
         taken.setdefault(place, {})[number] = insert
     return {place: [there[number] for number in sorted(there)] for place, there in taken.items()}
+
+
+def placed(at: Mapping[Place, list[Insert]]) -> list[Insert]:
+    """All that has a place."""
+    return [insert for there in at.values() for insert in there]
 
 
 def _read(rows: Sequence[Row]) -> _History:
