@@ -80,6 +80,13 @@ def test_markers_stay_in_an_order_that_the_api_takes_and_none_is_weakened(entrie
     assert not any("cache_control" in each for each in made if each.get("defer_loading"))
 
 
+def test_a_marker_of_five_minutes_does_not_weaken_one_of_an_hour_on_the_last_that_stays() -> None:
+    tools = [tool("Read", cache_control=HOUR), tool("x", cache_control=FIVE)]
+    for memory in (native(), Remembered(executor="bridge", search="s", call="c")):
+        made = sent(tools, ["x"], [], memory)["tools"]
+        assert [(each["name"], each["cache_control"]) for each in made if "cache_control" in each] == [("Read", HOUR)]
+
+
 def test_a_marker_in_the_middle_stays_before_what_came_after_it() -> None:
     tools = [tool("Read"), tool("x", cache_control=HOUR), tool("Bash", cache_control=FIVE), tool("Edit")]
     for memory in (native(), Remembered(executor="bridge", search="s", call="c")):
@@ -165,6 +172,13 @@ def test_a_search_that_found_the_search_itself_does_not_poison_the_history() -> 
     [found] = [block for block in kept[1]["content"] if block["type"] == "tool_search_tool_result"]
     assert [each["tool_name"] for each in found["content"]["tool_references"]] == ["x"]
     assert missing == []
+
+
+def test_a_search_that_found_the_search_itself_is_put_back_without_it() -> None:
+    memory = native()
+    memory.inserts = [Insert(before="id:1", blocks=[search("s"), result("s", "tool_search_tool_bm25", "x")])]
+    made = sent([tool("Read"), tool("x")], ["x"], history(), memory)
+    assert made["messages"][1]["content"][:2] == [search("s"), result("s", "x")]
 
 
 def test_a_result_of_which_nothing_is_left_stays_with_its_search_as_one_that_found_nothing() -> None:

@@ -61,6 +61,7 @@ WRONG: list[tuple[Any, str]] = [
     ({"tools": [TOOL, BM25], "model": "claude-opus-4-1"}, "does not support tool search"),
     ({"tools": [TOOL, BM25], **PASSED}, "Tool reference 'later' not found in available tools"),
     ({"messages": [user(), model(search(), found("nobody"), TEXT), user()]}, "Tool reference 'nobody' not found"),
+    ({"messages": [user(), model(search(), found(BM25["name"]), TEXT), user()]}, "'tool_search_tool_bm25' not found"),
     ({"messages": [user(), model(search(), TEXT), user()]}, "without a corresponding `tool_search_tool_result` block"),
     ({"messages": [user(), model(search(), CALL), user(RESULT, TEXT)]}, "without a corresponding"),
     ({"messages": [user(), model(search(), CALL), user(RESULT), model(TEXT), user()]}, "without a corresponding"),

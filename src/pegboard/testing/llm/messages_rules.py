@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from pegboard.testing.llm.asked import Asked, Rule, blocks, objects, unique
 from pegboard.testing.llm.binding import pauses_are_gone_on_from, thinking_is_in_its_place
-from pegboard.testing.llm.history import inline, inside, references, search_tool, turns
+from pegboard.testing.llm.history import SEARCHES, inline, inside, references, search_tool, turns
 from pegboard.testing.llm.search_rules import SEARCH_RULES
 from pegboard.testing.llm.shapes import blocks_are_whole, messages_are_typed
 from pegboard.types import Json
@@ -89,8 +89,10 @@ def model_defers(asked: Asked) -> str | None:
 
 
 def references_resolve(asked: Asked) -> str | None:
-    """Each reference, wherever in the history, needs the full definition of its tool in this very request."""
-    known = {each.get("name") for each in (*asked.tools, *inline(asked.messages))}
+    """Each reference, wherever in the history, needs the full definition of its tool in this very request; the API's
+    own search has none, so that one which found itself makes every later request fail."""
+    defined = [each for each in asked.tools if not str(each.get("type", "")).startswith(SEARCHES)]
+    known = {each.get("name") for each in (*defined, *inline(asked.messages))}
     missing = [name for name in references(asked.messages) if name not in known]
     return f"Tool reference '{missing[0]}' not found in available tools" if missing else None
 
