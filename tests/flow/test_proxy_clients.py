@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from anthropic import AsyncAnthropic
+from anthropic import APIConnectionError, AsyncAnthropic
 
 from pegboard.proxy.seam import Asked, Passed
 from pegboard.testing import FakeLLM, FakeStore, Move
@@ -253,6 +253,20 @@ async def test_a_conversation_from_before_the_proxy_is_not_taken_for_one_that_be
     await old.says("/init")
     old.client = ours
     await Agent(proxied, stream=True).says("/init")
+    assert await old.says("And now?") == "ok"
+    assert proxied.passed == ["not seen from its beginning"]
+
+
+@in_a_loop
+async def test_a_conversation_from_before_the_proxy_is_not_taken_for_one_that_began_alike_and_broke_off() -> None:
+    fake = FakeLLM([Move(thinking="x", text="Old."), Move(text="words " * 20, cut_after=4), Move(text="ok")])
+    proxied = Proxied(fake, executor="native")
+    old = Agent(proxied, stream=True)
+    ours, old.client = old.client, AsyncAnthropic(**fake.options())
+    await old.says("/init")
+    old.client = ours
+    with pytest.raises(APIConnectionError):
+        await Agent(proxied, stream=True).says("/init")
     assert await old.says("And now?") == "ok"
     assert proxied.passed == ["not seen from its beginning"]
 

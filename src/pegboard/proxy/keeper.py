@@ -130,12 +130,14 @@ def _began_as(one: Remembered, other: Remembered) -> bool:
 def _likeness(each: Remembered, begun: str, said: Collection[str]) -> tuple[bool, bool, bool]:
     """Whether it has a call or so of the history's, whether it has the same tools, whether it has at least a text.
 
-    The same tools alone are enough where a reply broke off: what clients keep of it has no mark.
+    The same tools alone are enough where a reply broke off: what clients keep of it has no mark. Calls and thoughts of
+    which none is known are another's, though: those of ours were remembered when they were whole.
     """
     seen = [mark for mark in each.seen if mark in said]
     seen += [mark for mark in said if mark.startswith(NAMED) and mark.removeprefix(NAMED) in each.items]
     same = each.begun == begun
-    return any(map(is_sure, seen)), same, bool(seen) or (same and each.is_torn)
+    is_rest = same and each.is_torn and not any(map(is_sure, said))
+    return any(map(is_sure, seen)), same, bool(seen) or is_rest
 
 
 def _within(known: list[Remembered]) -> bytes:

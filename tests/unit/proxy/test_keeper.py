@@ -45,6 +45,8 @@ def test_after_a_reply_that_broke_off_the_same_tools_are_enough_and_other_tools_
     torn = remembered("tools", "text:a", is_torn=True)
     assert chosen([torn], "tools", {"text:half"}) is torn
     assert chosen([torn], "others", {"text:half"}) is None
+    for another in ("id:2", "sig:2"):
+        assert chosen([torn], "tools", {"text:half", another}) is None
 
 
 def test_of_several_that_fit_as_well_it_is_the_latest() -> None:
