@@ -215,9 +215,24 @@ def said(*content: Any) -> list[Any]:
     return [{"role": "user", "content": [*content]}]
 
 
+TOOLSET = {"type": "mcp_toolset", "mcp_server_name": "x"}
+DEFERS = {"defer_loading": True}
 DEFERRING: dict[str, tuple[Wire, dict[str, Any]]] = {
     "a deferred tool": ("messages", {"tools": [*messages_tools()[:-1], later("messages")]}),
     "a search of the API's": ("messages", {"tools": [SEARCH, *messages_tools()]}),
+    "one by patterns, without a date": (
+        "messages",
+        {"tools": [*messages_tools(), {"type": "tool_search_tool_regex", "name": "tool_search_tool_regex"}]},
+    ),
+    "a deferred server": ("messages", {"tools": [*messages_tools(), {**TOOLSET, "default_config": DEFERS}]}),
+    "a deferred tool of a server's": (
+        "messages",
+        {"tools": [*messages_tools(), {**TOOLSET, "configs": {"search": DEFERS}}]},
+    ),
+    "deferred members of a toolset": (
+        "messages",
+        {"tools": [*messages_tools(), {"type": "computer_toolset_20260801", "configs": {"click": DEFERS}}]},
+    ),
     "a reference": ("messages", {"messages": said({"type": "tool_reference", "tool_name": "Read"})}),
     "an addition": ("messages", {"messages": said({"type": "tool_addition", "tool": {}})}),
     "a deferred function": ("responses", {"tools": [*responses_tools()[:-1], later("responses")]}),
@@ -235,6 +250,26 @@ async def test_a_client_that_defers_by_itself_is_never_deferred_twice(way) -> No
     field = "input" if wire == "responses" else "messages"
     body = {"model": "claude-opus-5-5", "tools": TOOLS[wire](), field: [{"role": "user", "content": "hi"}], **changes}
     assert await planned(wire, body) == Passed("the client defers by itself")
+
+
+@pytest.mark.parametrize(
+    ("wire", "more"),
+    [
+        ("messages", {"thread": {"type": "continue", "id": "thr_1"}}),
+        ("completions", {"n": 2}),
+        ("completions", {"functions": [{"name": "old", "parameters": {}}]}),
+        ("responses", {"conversation": "conv_1"}),
+        ("responses", {"background": True}),
+        ("responses", {"prompt": {"id": "pmpt_1"}}),
+    ],
+    ids=lambda given: given if isinstance(given, str) else next(iter(given)),
+)
+@in_a_loop
+async def test_where_the_history_or_the_tools_are_elsewhere_nothing_is_changed(wire, more) -> None:
+    field = "input" if wire == "responses" else "messages"
+    body = {"model": "claude-opus-5-5", "tools": TOOLS[wire](), field: [{"role": "user", "content": "hi"}]}
+    assert not isinstance(await planned(wire, body), Passed)
+    assert await planned(wire, {**body, **more}) == Passed("not understood")
 
 
 @in_a_loop
