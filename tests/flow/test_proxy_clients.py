@@ -377,6 +377,21 @@ async def test_which_tools_stay_is_kept_to_when_the_settings_are_changed(executo
     assert len(shown(proxied.sent[2])) < len(shown(proxied.sent[1]))
 
 
+@pytest.mark.parametrize(("begun", "later"), [("native", "bridge"), ("bridge", "native")])
+@in_a_loop
+async def test_who_searches_is_kept_to_when_the_settings_are_changed(begun, later) -> None:
+    proxied = Proxied(FakeLLM([Move(thinking="x", text="a"), Move(text="b"), Move()]), FakeStore(), executor=begun)
+    agent = Agent(proxied, stream=True)
+    await agent.says("One")
+    proxied.settings["executor"] = later
+    proxied.restart()
+    assert await agent.says("Two") == "b"
+    assert proxied.tally.deferred == {begun: 2}
+    grows_only(proxied.sent)
+    await Agent(proxied, stream=True).says("Another")
+    assert proxied.tally.deferred == {begun: 2, later: 1}
+
+
 def shown(body: bytes) -> list[Any]:
     return [each for each in json.loads(body)["tools"] if not each.get("defer_loading")]
 

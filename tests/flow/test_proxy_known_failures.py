@@ -273,6 +273,26 @@ async def test_where_the_history_or_the_tools_are_elsewhere_nothing_is_changed(w
 
 
 @in_a_loop
+async def test_tools_of_one_name_are_for_the_api_to_refuse() -> None:
+    said = [{"role": "user", "content": "hi"}]
+    body = {"model": "claude-opus-5-5", "tools": [*messages_tools(), messages_tools()[-1]], "messages": said}
+    assert await planned("messages", body) == Passed("not understood")
+
+
+@in_a_loop
+async def test_more_tools_than_the_api_defers_are_searched_by_us_or_pass() -> None:
+    many = [{"name": f"t{number}", "input_schema": {"type": "object"}} for number in range(10_001)]
+    proxied = Proxied(FakeLLM([Move(text="a"), Move(text="b"), Move(text="c")]), executor="native")
+    agent = Agent(proxied, stream=False)
+    await agent.says("One")
+    give(agent, many)
+    assert await Agent(proxied, stream=False, tools=many).says("Another") == "b"
+    assert proxied.tally.deferred == {"native": 1, "bridge": 1}
+    await agent.says("Two")
+    assert proxied.passed == ["more tools than the API defers"]
+
+
+@in_a_loop
 async def test_the_way_claude_code_defers_passes_to_the_byte_in_every_turn() -> None:
     own = {"name": "ToolSearch", "description": "Finds tools.", "input_schema": {"type": "object", "properties": {}}}
     tools = [*messages_tools()[: len(CORE)], own, *({**each, "defer_loading": True} for each in messages_tools()[5:])]

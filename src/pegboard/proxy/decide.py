@@ -40,10 +40,15 @@ def executor_for(config: ProxyConfig, about: Circumstances) -> Executor | None:
     """Who searches for this model on this wire; None when nobody is to."""
     if config.executor == "off" or any(fnmatchcase(about.model, glob) for glob in config.deny_models):
         return None
-    if about.family != "messages" or config.executor == "bridge" or not messages_defers(about.model):
+    if about.family != "messages" or config.executor == "bridge":
         return "bridge"
+    return "native" if api_searches(config, about) else "bridge"
+
+
+def api_searches(config: ProxyConfig, about: Circumstances) -> bool:
+    """Whether the model's API can search itself: what began so goes on so, whatever is preferred by now."""
     own = urlsplit(about.address).hostname in _FIRST_PARTY
-    return "native" if own or config.executor == "native" else "bridge"
+    return messages_defers(about.model) and (own or config.executor != "auto")
 
 
 def split(

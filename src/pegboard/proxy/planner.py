@@ -18,7 +18,15 @@ from pegboard.config.model import Config, ProxyConfig
 from pegboard.errors import StoreError
 from pegboard.protocols import Store
 from pegboard.proxy.asker import is_signed, who
-from pegboard.proxy.decide import MOST_DEFERRED, NATIVE_SEARCH, Circumstances, executor_for, listing, too_little
+from pegboard.proxy.decide import (
+    MOST_DEFERRED,
+    NATIVE_SEARCH,
+    Circumstances,
+    api_searches,
+    executor_for,
+    listing,
+    too_little,
+)
 from pegboard.proxy.declared import Declared, Family
 from pegboard.proxy.exchange import Counted, Edited
 from pegboard.proxy.keeper import Keeper, chosen
@@ -148,8 +156,10 @@ class DeferringPlanner:
         key = looked.opening.key or await self._keeper.pointed(looked.opening.previous)
         known = await self._keeper.of(key) if key else []
         memory = _goes_on(looked.opening, known, looked.tools.mark)
-        reason = "not seen from its beginning" if memory is None else _unfit(memory, executor, looked.tools)
-        return Passed(reason) if reason or memory is None else (key, memory)
+        if memory is None:
+            return Passed("not seen from its beginning")
+        reason = _unfit(memory, looked.tools, can_search=api_searches(self._config, looked.about))
+        return Passed(reason) if reason else (key, memory)
 
     async def _first(self, looked: Looked, executor: Executor) -> tuple[str, Remembered] | Passed:
         """The conversation that this request begins, if there is anything to defer."""
@@ -306,9 +316,9 @@ def _begun(looked: Looked, executor: Executor, deferred: Sequence[Declared], kee
     )
 
 
-def _unfit(memory: Remembered, executor: Executor, tools: ToolSet) -> str:
+def _unfit(memory: Remembered, tools: ToolSet, *, can_search: bool) -> str:
     """Why a conversation cannot go on as it was begun, with this request; empty when it can."""
-    if memory.executor == "native" and executor != "native":
+    if memory.executor == "native" and not can_search:
         return "the model was changed to one that cannot search"
     if memory.executor == "native" and len(tools.tools) > MOST_DEFERRED:
         return "more tools than the API defers"
