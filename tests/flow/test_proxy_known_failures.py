@@ -383,6 +383,15 @@ async def test_tools_that_are_asked_for_by_name_are_found_however_the_names_are_
     assert "No tool is called" not in answer
 
 
+@pytest.mark.parametrize("query", ["Read", f"select:Read,{FORECAST}"])
+@pytest.mark.parametrize("wire", AGENTS)
+@in_a_loop
+async def test_a_model_that_searches_for_a_tool_it_sees_is_told_so(wire, query) -> None:
+    proxied = Proxied(FakeLLM([searches(query), Move(text="ok")]), executor="bridge")
+    await AGENTS[wire](proxied, stream=True).says("Go")
+    assert "You see Read already: call directly." in proxied.sent[1].decode()
+
+
 # ── searches of the past ─────────────────────────────────────────────────────────────────────────────────────────────
 
 

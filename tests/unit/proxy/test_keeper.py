@@ -182,6 +182,28 @@ def test_a_conversation_of_which_nothing_can_go_is_forgotten() -> None:
     assert stored(store) == []
 
 
+class Dated(FakeStore):
+    """Knows until when it was to keep things."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.until: list[float] = []
+
+    async def keep_proxied(self, conversation: str, state: bytes, expires_at: float) -> None:
+        self.until.append(expires_at)
+        await super().keep_proxied(conversation, state, expires_at)
+
+
+def test_what_is_kept_expires_so_long_after_it_was_used_last() -> None:
+    store, times = Dated(), iter([1000.0, 2000.0, 3000.0])
+    keeper = Keeper(store, 60.0, lambda: next(times))
+    own = keeper.begin("key", remembered("tools"))
+    now(keeper.keep("key", own))
+    now(keeper.keep("key", own))
+    now(keeper.point("resp_1", "key"))
+    assert store.until == [1060.0, 2060.0, 3060.0]
+
+
 def test_what_another_version_wrote_is_as_good_as_lost() -> None:
     store = FakeStore()
     for raw in (b"", b"\xc1", b"\x91\x81\xa8executor\xa4else", b"{}", b"[1]", b'[{"executor": "else"}]'):

@@ -71,6 +71,11 @@ def test_answers_that_wait_for_the_client_do_not_cut_a_reply() -> None:
     assert (done.parts, done.later) == ([(True, [call("s"), call("1")])], [text("found")])
 
 
+def test_answers_do_not_part_a_call_of_the_clients_from_its_result() -> None:
+    insert = Insert(after=mark(call("1")), blocks=[call("s")], results=[text("found")])
+    assert places(rows([text("hi")], [call("1"), text("one")]), [insert]) == {}
+
+
 def test_inserts_of_one_place_keep_their_order() -> None:
     inserts = [hidden(str(number), before=mark(call("1"))) for number in range(3)]
     done = woven([call("1")], 1, places(rows([text("hi")], [call("1")]), inserts))
