@@ -193,6 +193,7 @@ def test_an_old_client_sees_that_its_answer_was_cut(tmp_path: Path) -> None:
     [
         b"220 mail.example ESMTP\r\n",
         b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
         b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\nhello",
         b"HTTP/1.1 200 OK\r\nA\x00B: x\r\n\r\n",
         b"HTTP/1.1 200 OK\r\nX: " + b"y" * 300_000,
