@@ -122,11 +122,13 @@ async def upstream(answer: Answer, *, reads_body: bool = True, limit: int = 1 <<
     """One that listens on a free port of 127.0.0.1."""
     site = Upstream(answer, reads_body=reads_body)
     tasks: set[asyncio.Task[None]] = set()
+    writers: list[asyncio.StreamWriter] = []
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
         tasks.add(task)
+        writers.append(writer)
         with contextlib.suppress(asyncio.CancelledError):
             await site.serve(reader, writer)
         tasks.discard(task)
@@ -141,6 +143,9 @@ async def upstream(answer: Answer, *, reads_body: bool = True, limit: int = 1 <<
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
+        for writer in writers:  # one that has not sent everything would wait for ever to be closed
+            writer.transport.abort()
+        await asyncio.sleep(0)
 
 
 def response(body: bytes, *headers: bytes, status: bytes = b"200 OK") -> bytes:
