@@ -16,7 +16,7 @@ test: lint
 	@$(TESTS) -m "not slow"
 
 test-all: lint
-	@$(TESTS)
+	@PEGBOARD_TESTS=all $(TESTS)
 
 bench: $(STAMP)
 	@$(BIN)/python -m bench

@@ -3,10 +3,12 @@
 import pytest
 from hypothesis import settings
 
+from tests.often import often
+
 SHOWN = "shown: "
 """What a test records as a property of this name stands in the report of the run, whichever process the test ran in."""
 
-settings.register_profile("pegboard", deadline=None)
+settings.register_profile("pegboard", deadline=None, max_examples=often(100))
 settings.load_profile("pegboard")
 
 

@@ -171,7 +171,7 @@ def test_health_is_told_to_whoever_is_let_in(url: str) -> None:
 
 
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("era", ["handshake", "stateless"])
+@pytest.mark.parametrize("era", [pytest.param("handshake", marks=pytest.mark.slow), "stateless"])
 def test_two_hundred_clients_with_the_same_ids_get_their_own_answers(url: str, era: str) -> None:
     async def one(number: int, gate: asyncio.Event) -> None:
         async with calling(url) as caller:

@@ -17,6 +17,7 @@ from pegboard.testing import FakeLLM, FakeStore, Fault, Move
 from tests.agent_tools import CORE, NAMES, completions_tools, responses_tools
 from tests.flow.test_proxy_messages import FORECAST, ISSUE, bridged, searches
 from tests.loops import in_a_loop
+from tests.often import often
 from tests.proxied import Proxied
 
 
@@ -244,7 +245,7 @@ MOVES = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=often(40))
 @given(st.lists(MOVES, max_size=6), st.sampled_from(list(WIRES)), st.booleans(), st.booleans())
 def test_no_life_breaks_a_rule_or_a_prefix(moves, wire, stream, restarts) -> None:
     async def run() -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from pegboard.testing import FakeLLM, FakeStore, Move
 from tests.agent_tools import NAMES, messages_tools
 from tests.flow.test_proxy_messages import Agent, bridged, grows_only, searches
+from tests.often import often
 from tests.proxied import Proxied
 
 QUERIES = st.sampled_from(
@@ -68,19 +69,19 @@ def expected(moves: list[Move]) -> list[str]:
     return sorted(repr(each) for each in every)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=often(40))
 @given(st.lists(BRIDGE, max_size=6), st.booleans(), st.sampled_from([0, 5]), st.booleans())
 def test_no_bridged_life_breaks_a_rule_or_a_prefix(moves, stream, slice_by, restarts) -> None:
     asyncio.run(lived("bridge", moves, stream=stream, slice_by=slice_by, restarts=restarts))
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=often(40))
 @given(st.lists(NATIVE, max_size=6), st.booleans(), st.sampled_from([0, 5]), st.booleans())
 def test_no_native_life_breaks_a_rule_or_a_prefix(moves, stream, slice_by, restarts) -> None:
     asyncio.run(lived("native", moves, stream=stream, slice_by=slice_by, restarts=restarts))
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=often(30))
 @given(st.lists(BRIDGE, max_size=5), st.booleans())
 def test_every_call_that_a_model_makes_is_run_by_the_client_once(moves, stream) -> None:
     async def run() -> None:
@@ -104,7 +105,7 @@ def without_thinking(history: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return out
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=often(30))
 @given(st.lists(st.one_of(BRIDGE), max_size=5), st.sampled_from(["bridge", "native"]))
 def test_a_client_that_forgets_thinking_is_still_understood(moves, executor) -> None:
     async def run() -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from pegboard.surface.activation import Activation, restored
+from tests.often import often
 
 NAMES = [f"s__t{number}" for number in range(12)]
 some = st.lists(st.sampled_from(NAMES), max_size=9)
@@ -105,7 +106,7 @@ class Conversation(RuleBasedStateMachine):
         assert all(child.to_bytes() == then for child, then in self.children)
 
 
-Conversation.TestCase.settings = settings(max_examples=150, stateful_step_count=25, deadline=None)
+Conversation.TestCase.settings = settings(max_examples=often(150), stateful_step_count=25, deadline=None)
 TestConversation = Conversation.TestCase
 
 
@@ -117,7 +118,7 @@ def test_ten_thousand_sequences_leave_what_the_model_says() -> None:
     )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=often(300), deadline=None)
 @given(st.binary(max_size=300) | st.text(max_size=300).map(lambda text: text.encode("utf-8", "replace")), st.integers())
 def test_whatever_the_store_gives_back_a_conversation_goes_on(kept, cap):
     state = restored(kept, cap)
@@ -125,7 +126,7 @@ def test_whatever_the_store_gives_back_a_conversation_goes_on(kept, cap):
     assert state.used("a", 1.0).activation.cap == state.cap
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=often(300), deadline=None)
 @given(st.data())
 def test_bytes_that_were_damaged_in_one_place_never_stop_a_conversation(data):
     whole = bytearray(Activation(cap=4).activated(NAMES[:3], 5.0).activation.to_bytes())

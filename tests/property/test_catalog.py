@@ -13,10 +13,11 @@ from pegboard.catalog.cache import CacheKey, CacheMiss, decode, encode, snapshot
 from pegboard.catalog.catalog import build, diff
 from pegboard.catalog.snapshot import canonical, fingerprint
 from pegboard.types import Listing
+from tests.often import often
 from tests.unit.catalog.given import config, snapshot, spec, tool
 
 KEY = CacheKey(manifest_version="1", launch="sha256:0", principal=b"me")
-several = settings(max_examples=120, deadline=None)
+several = settings(max_examples=often(120), deadline=None)
 
 scalars = (
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=20)

@@ -18,6 +18,7 @@ from pegboard.config.expand import Malformed, escape, expand
 from pegboard.config.load import examine, load
 from pegboard.config.model import GatewayConfig, Requires, ServerConfig, StoreConfig, Table, ToolsConfig
 from pegboard.config.resolve import INHERITED
+from tests.often import often
 from tests.property.toml_writer import Writer
 
 RANDOMS = st.integers(0, 2**32).map(Random)
@@ -102,7 +103,7 @@ def said(config: Table) -> dict[str, Any]:
     return plain
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=often(150), deadline=None)
 @given(SERVERS, GATEWAYS, TOOLS, STORES, RANDOMS)
 def test_a_configuration_written_as_toml_in_any_style_is_read_as_it_was(servers, gateway, tools, store, random):
     document = {"gateway": said(gateway), "tools": said(tools), "store": said(store)}
@@ -139,7 +140,7 @@ TREES = st.dictionaries(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=often(200), deadline=None)
 @given(TREES, RANDOMS)
 def test_every_key_of_any_toml_is_located_on_its_line(tree, random):
     writer = Writer(random)
@@ -149,7 +150,7 @@ def test_every_key_of_any_toml_is_located_on_its_line(tree, random):
     assert {path: known.get(path) for path in writer.lines} == writer.lines
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=often(200), deadline=None)
 @given(st.text("[]{}=,.#\"'\\\n ab1\r", max_size=60))
 def test_locating_never_fails_on_any_text(text):
     assert all(1 <= line <= text.count("\n") + 1 for line in locate.lines(text).values())
@@ -190,7 +191,7 @@ def with_comments(value: Any, random: Random) -> str:
     return gap() + written(value) + gap()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=often(200), deadline=None)
 @given(JSON, RANDOMS)
 def test_comments_and_trailing_commas_never_change_a_json_value(value, random):
     text = with_comments(value, random)
@@ -198,7 +199,7 @@ def test_comments_and_trailing_commas_never_change_a_json_value(value, random):
     assert jsonc.parse("\ufeff" + text) == value
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=often(200), deadline=None)
 @given(JSON, RANDOMS)
 def test_every_key_of_any_json_is_located_where_its_name_stands(value, random):
     text = with_comments(value, random)
@@ -226,7 +227,7 @@ def paths(value: Any, path: tuple[str | int, ...] = ()) -> Any:
         yield from paths(item, (*path, step))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=often(300), deadline=None)
 @given(st.text('[]{},:"\\/*\n1eatrufls \ufeff', max_size=60))
 def test_whatever_msgspec_reads_jsonc_reads_the_same_and_nothing_else_fails_otherwise(text):
     refusal, value = attempt(jsonc.JsoncError, jsonc.parse, text)
@@ -246,7 +247,7 @@ PIECES = st.one_of(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=often(300), deadline=None)
 @given(st.lists(PIECES, max_size=6), st.dictionaries(VARIABLE, TEXT))
 def test_expansion_fills_in_exactly_the_references(pieces, environ):
     written, meant, unset = "", "", set()
@@ -268,7 +269,7 @@ def test_expansion_fills_in_exactly_the_references(pieces, environ):
     assert set(expansion.unset) == unset
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=often(300), deadline=None)
 @given(st.text("$${}A:- ", max_size=20))
 def test_expansion_of_anything_is_text_or_a_clear_refusal(text):
     refusal, expansion = attempt(Malformed, expand, text, {"A": "x"})
@@ -295,7 +296,7 @@ ANYTHING = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=often(200), deadline=None)
 @given(st.dictionaries(KEYS, ANYTHING, max_size=4), st.booleans(), RANDOMS)
 def test_no_file_whatever_it_says_fails_in_any_other_way_than_by_being_told(tree, as_json, random):
     writer = Writer(random)
@@ -304,7 +305,7 @@ def test_no_file_whatever_it_says_fails_in_any_other_way_than_by_being_told(tree
     assert_only_told(raw, "x.json" if as_json else "x.toml")
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=often(100), deadline=None)
 @given(
     st.one_of(st.binary(max_size=80), st.text(max_size=80).map(lambda text: text.encode(errors="replace"))),
     st.booleans(),

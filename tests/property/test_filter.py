@@ -11,13 +11,14 @@ from pegboard.catalog.catalog import build
 from pegboard.catalog.filter import compile_globs, filter_of, named, unmatched
 from pegboard.catalog.naming import public_name
 from pegboard.config.model import ServerConfig
+from tests.often import often
 from tests.unit.catalog.given import config, snapshot, spec
 
 keys = st.sampled_from(["a", "a.b", "b", "a__b"])
 tools = st.text("ab._", min_size=1, max_size=4)
 globs = st.text("ab_.*?", max_size=6) | st.text("ab_[]!-*", max_size=7) | st.builds("{}__{}".format, keys, tools)
 rules = st.lists(globs, max_size=3).map(tuple)
-several = settings(max_examples=300, deadline=None)
+several = settings(max_examples=often(300), deadline=None)
 
 
 def matches(some_rules, key, tool):

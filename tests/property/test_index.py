@@ -16,6 +16,7 @@ from pegboard.index.narrow import Narrow
 from pegboard.index.priors import BOUND
 from pegboard.surface.render import signature
 from pegboard.types import Priors, Tool
+from tests.often import often
 from tests.unit.index.given import (
     ThinEmbedder,
     arrays_equal,
@@ -32,8 +33,8 @@ from tests.unit.index.given import (
     tool,
 )
 
-several = settings(max_examples=80, deadline=None)
-few = settings(max_examples=40, deadline=None)
+several = settings(max_examples=often(80), deadline=None)
+few = settings(max_examples=often(40), deadline=None)
 
 VERBS = ["create", "delete", "list", "send", "search"]
 THINGS = ["issue", "message", "file", "invoice", "channel", "日本語", "v2"]
@@ -264,7 +265,7 @@ def test_a_demanded_word_is_in_every_hit(tools, word, rest):
 OFFICE, WORDS_ONLY = finder_of(*office()), finder_of(*office(), meaning=False)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=often(200), deadline=None)
 @given(st.text(max_size=200) | st.text(st.characters(), max_size=60), st.integers(-5, 50), st.booleans())
 def test_any_text_is_a_query(query, limit, always):
     for finder in (OFFICE, WORDS_ONLY):

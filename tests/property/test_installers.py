@@ -16,6 +16,7 @@ from pegboard.config.importers.secrets import MASK
 from pegboard.config.installers.show import diff, hidden_values
 from pegboard.config.installers.undo import Change, apply, servers_at, take_back
 from pegboard.errors import ConfigError
+from tests.often import often
 from tests.property.toml_writer import Writer
 
 RANDOMS = st.builds(Random, st.integers(0, 2**32))
@@ -80,7 +81,7 @@ def change_of(form, path, servers, random):
     return Change(format=form, table=path, moved=picked(servers, random), name="pegboard", entry=ENTRY)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=often(300), deadline=None)
 @given(OTHERS, SERVERS, PATHS, st.sampled_from(["\n", "\r\n"]), RANDOMS)
 def test_an_install_in_any_json_moves_what_it_should_and_keeps_every_other_value(
     others, servers, path, newline, random
@@ -94,7 +95,7 @@ def test_an_install_in_any_json_moves_what_it_should_and_keeps_every_other_value
     assert apply(after, msgspec.structs.replace(change, moved=())) == after
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=often(300), deadline=None)
 @given(OTHERS, SERVERS, PATHS, st.sampled_from(["\n", "\r\n"]), RANDOMS)
 def test_taking_back_from_any_json_that_was_left_alone_gives_the_same_bytes(others, servers, path, newline, random):
     text = written_json({**others, **nested(path, servers)}, random, newline)
@@ -102,7 +103,7 @@ def test_taking_back_from_any_json_that_was_left_alone_gives_the_same_bytes(othe
     assert take_back(apply(text, change), text, change).text == text
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=often(300), deadline=None)
 @given(OTHERS, OTHERS, SERVERS, SERVERS, PATHS, RANDOMS)
 def test_taking_back_from_json_that_was_rewritten_keeps_what_is_new(others, later, servers, new, path, random):
     """As Claude Code does: the whole file is parsed, changed and written anew."""
@@ -119,7 +120,7 @@ def test_taking_back_from_json_that_was_rewritten_keeps_what_is_new(others, late
     assert set(undone.kept) == set(change.moved) - set(had)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=often(200), deadline=None)
 @given(OTHERS, PATHS, RANDOMS)
 def test_tables_that_an_install_made_go_with_it(others, path, random):
     text = written_json(others, random, "\n")
@@ -161,7 +162,7 @@ def pruned(document):
     return {key: value for key, value in document.items() if key != "mcp_servers" or value}
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=often(300), deadline=None)
 @given(TOML_OTHERS, TOML_SERVERS, RANDOMS)
 def test_an_install_in_any_toml_moves_what_it_should_or_refuses_and_undoing_it_gives_the_same_bytes(
     others, servers, random
@@ -182,7 +183,7 @@ def test_an_install_in_any_toml_moves_what_it_should_or_refuses_and_undoing_it_g
     assert take_back(after, text, change).text == text
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=often(300), deadline=None)
 @given(TOML_OTHERS, TOML_SERVERS, TOML_SERVERS, RANDOMS)
 def test_taking_back_from_toml_that_was_rewritten_keeps_what_is_new(others, servers, new, random):
     text = written_toml({**others, "mcp_servers": servers}, random)
@@ -202,7 +203,7 @@ def test_taking_back_from_toml_that_was_rewritten_keeps_what_is_new(others, serv
 SECRET = st.text('abcdefghijklmnopqrstuvwxyz0123456789/\\"é', min_size=8, max_size=20)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=often(150), deadline=None)
 @given(SECRET, SECRET, SECRET, RANDOMS)
 def test_no_secret_of_a_settings_file_is_in_the_lines_that_are_shown(token, password, key, random):
     server = {"command": "npx", "args": ["--token", token], "env": {"API_KEY": key}, "headers": {}}

@@ -20,8 +20,9 @@ from pegboard.invoke.schema import compile_schema
 from pegboard.invoke.shape import Caps, encoded, shape
 from pegboard.invoke.visible import is_clean, visible
 from pegboard.types import Caller
+from tests.often import often
 
-many = settings(max_examples=200, deadline=None)
+many = settings(max_examples=often(200), deadline=None)
 ME = Caller(identity="me")
 
 # ── schemas and arguments that have a chance of meeting ──────────────────────────────────────────────────────────

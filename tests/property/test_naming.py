@@ -17,12 +17,13 @@ from pegboard.catalog.naming import (
     server_prefix,
     split,
 )
+from tests.often import often
 from tests.unit.catalog.given import config, snapshot, spec
 
 LEGAL = re.compile(r"[A-Za-z0-9_-]+")
 keys = st.text(max_size=80) | st.text("ab_.- Il1", max_size=12) | st.from_regex(r"[a-z_-]{1,70}", fullmatch=True)
 tools = st.text(min_size=1, max_size=256) | st.text("ab_.-Il1O0 ", min_size=1, max_size=6)
-several = settings(max_examples=150, deadline=None)
+several = settings(max_examples=often(150), deadline=None)
 
 
 @several

@@ -19,6 +19,7 @@ from pegboard.config.installers.redirect import Proxy, plan
 from pegboard.config.installers.settings import apply, take_back, value_at
 from pegboard.errors import ConfigError
 from pegboard.store.redirects import Redirects
+from tests.often import often
 from tests.property.test_installers import LEAVES, OTHERS, RANDOMS, TOML_OTHERS, WORDS, written_json
 from tests.property.toml_writer import Writer
 
@@ -153,7 +154,7 @@ CONFIGS = st.sampled_from(
 
 
 @pytest.mark.parametrize("agent", EDITED, ids=lambda agent: agent.id)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=often(60), deadline=None)
 @given(st.data())
 def test_pointing_an_agent_at_the_proxy_and_back_leaves_every_byte_as_it_was(agent, data):
     text, config = data.draw(st.none() | texts(agent)), data.draw(CONFIGS)
@@ -178,7 +179,7 @@ def test_pointing_an_agent_at_the_proxy_and_back_leaves_every_byte_as_it_was(age
 
 
 @pytest.mark.parametrize("agent", EDITED, ids=lambda agent: agent.id)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=often(100), deadline=None)
 @given(st.data())
 def test_taking_back_from_a_file_that_was_written_anew_changes_our_values_alone(agent, data):
     text, later = data.draw(texts(agent)), data.draw(texts(agent))

@@ -10,9 +10,10 @@ from pegboard.surface.notes import LONGEST, note
 from pegboard.surface.render import FULL_WITHIN, full_schema, rendered, signed
 from pegboard.surface.tokens import WORD_PIECES, tool_tokens
 from pegboard.surface.visible import as_json, literal, one_line, parameter_name
+from tests.often import often
 from tests.unit.index.given import tool
 
-several = settings(max_examples=150, deadline=None)
+several = settings(max_examples=often(150), deadline=None)
 text = st.text(max_size=40)
 plain = (
     st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.floats(allow_nan=False, allow_infinity=False) | text

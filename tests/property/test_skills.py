@@ -16,6 +16,7 @@ from pegboard.skills.parse import LONGEST_DESCRIPTION, LONGEST_NAME, Header, Mal
 from pegboard.skills.read import further_files, read_text
 from pegboard.skills.source import Skill
 from pegboard.surface.tokens import WORD_PIECES
+from tests.often import often
 from tests.unit.skills.given import look
 
 MARKS = (
@@ -59,7 +60,7 @@ def fits(header: Header) -> bool:
 
 
 @given(st.one_of(st.text(max_size=200), YAMLISH))
-@settings(max_examples=400)
+@settings(max_examples=often(400))
 def test_any_header_gives_a_sound_skill_or_a_reason(text):
     with suppress(Malformed):
         assert fits(header_of(text))
@@ -68,7 +69,7 @@ def test_any_header_gives_a_sound_skill_or_a_reason(text):
 @given(
     st.one_of(st.binary(max_size=300), YAMLISH.map(lambda text: f"---\n{text}\n---\nbody".encode("utf-8", "replace")))
 )
-@settings(max_examples=400)
+@settings(max_examples=often(400))
 def test_any_file_gives_a_sound_skill_or_a_reason(raw):
     with suppress(Malformed):
         assert fits(header_in(raw))
@@ -86,7 +87,7 @@ PATHS = st.one_of(st.lists(PARTS, max_size=6).map("/".join), st.text(max_size=20
 
 
 @given(st.lists(PATHS, min_size=1, max_size=20))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=often(100), deadline=None)
 def test_no_path_leaves_the_folder(paths):
     with TemporaryDirectory() as place:
         skill = Path(place) / "skill"

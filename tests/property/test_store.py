@@ -14,6 +14,7 @@ from pegboard.store.sqlite import SqliteStore
 from pegboard.telemetry.recorder import Recorder
 from pegboard.testing import FakeStore
 from pegboard.types import Ending, Exposure, Lookup, Outcome, Record
+from tests.often import often
 
 TEXTS = st.text(st.characters(exclude_categories=()), max_size=20) | st.just("x" * 5000)
 NUMBERS = st.floats() | st.floats(0, 1e10)
@@ -63,7 +64,7 @@ RECORDS: st.SearchStrategy[Record] = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=often(60))
 @given(st.lists(RECORDS, max_size=20))
 def test_every_record_is_kept_and_reads_as_what_fits_of_it(records):
     async def scenario() -> list[Record]:

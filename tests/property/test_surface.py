@@ -12,10 +12,11 @@ from pegboard.surface.compose import Reason, Surface, compose
 from pegboard.surface.guidance import News, guidance, news
 from pegboard.surface.stock import ALWAYS_LOAD, stock_of
 from pegboard.types import Tool
+from tests.often import often
 from tests.unit.index.given import tool
 from tests.unit.surface.given import OWN, OWN_NAMES, encoded, shared
 
-several = settings(max_examples=200, deadline=None)
+several = settings(max_examples=often(200), deadline=None)
 SERVERS = ("a", "b", "c")
 OWN_TOOLS = ("one", "two", "three", "four")
 NAMES = [f"{server}__{name}" for server in SERVERS for name in OWN_TOOLS]

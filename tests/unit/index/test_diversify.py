@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pegboard.index.diversify import pick
+from tests.often import often
 from tests.unit.index.given import office, parts_of, tool
 
 ABOUT = "Open a new issue in a repository, with labels and assignees."
@@ -69,7 +70,7 @@ def test_nothing_ranked_is_nothing_shown():
     assert shown([]) == []
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=often(60), deadline=None)
 @given(
     st.lists(
         st.tuples(st.sampled_from("abc"), st.sampled_from(["ring", "open", "close", "paint", "sell"])), max_size=15

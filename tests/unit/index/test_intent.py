@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from pegboard.index.intent import LONGEST, MOST_CLAUSES, understand
 from pegboard.index.text import WHOLE, stem, terms
 from pegboard.index.thesaurus import same_as
+from tests.often import often
 
-several = settings(max_examples=200, deadline=None)
+several = settings(max_examples=often(200), deadline=None)
 
 
 def weights(query):

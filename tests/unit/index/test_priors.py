@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from pegboard.index.priors import BOUND, lift
 from pegboard.types import Priors
+from tests.often import often
 
 NOW = 1_790_000_000.0
 GOOD = {"calls": 50.0, "success_rate": 0.9, "p95_ms": 1000.0, "last_used": NOW, "cost_usd": 0.01}
@@ -50,7 +51,7 @@ def test_a_clock_that_was_set_back_does_no_harm():
 figures = st.floats(0, 1e12)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=often(300), deadline=None)
 @given(
     st.builds(
         Priors,

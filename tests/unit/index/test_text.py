@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pegboard.index.text import STOP_WORDS, WHOLE, fold, spoken, stem, terms, words
+from tests.often import often
 
-several = settings(max_examples=150, deadline=None)
+several = settings(max_examples=often(150), deadline=None)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from pegboard.index import vectors as dense
 from pegboard.index.vectors import vectors_of
+from tests.often import often
 
 
 def unit(rows):
@@ -147,7 +148,7 @@ def test_the_spread_is_known_of_clusters_too(many):
         assert deviation == pytest.approx(float(likeness.std()), abs=1e-3)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=often(40), deadline=None)
 @given(st.integers(1, 300), st.integers(1, 40), st.integers(0, 1000))
 def test_the_spread_of_any_vectors_is_the_true_one(total, width, seed):
     chance = np.random.default_rng(seed)

@@ -11,8 +11,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from pegboard.index.vocabulary import EMPTY, MOST_MEANT, Vocabulary, merged, term_hash
+from tests.often import often
 
-several = settings(max_examples=150, deadline=None)
+several = settings(max_examples=often(150), deadline=None)
 word_lists = st.lists(st.text("abcde", min_size=1, max_size=8), unique=True, max_size=30)
 
 

@@ -19,8 +19,9 @@ from pegboard.integrations.langchain.reveal import on_list, provider_of, takes_t
 from pegboard.integrations.langchain.state import Kept, both, kept, loaded
 from pegboard.surface.activation import Activation
 from pegboard.testing import tool_definition
+from tests.often import often
 
-several = settings(max_examples=60, deadline=None)
+several = settings(max_examples=often(60), deadline=None)
 
 # ── where tools are put ──────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -15,6 +15,7 @@ from pegboard.errors import PegboardError
 from pegboard.platform_tools.asked import OwnArguments
 from pegboard.platform_tools.definitions import definitions, load_skill
 from pegboard.types import CallContext
+from tests.often import often
 from tests.unit.platform_tools.given import ANA, Office, text_of
 
 
@@ -155,7 +156,7 @@ def test_a_call_calls_itself_or_what_one_of_our_own_calls_for_it(name, arguments
 
 
 @given(st.sampled_from(["call_tool", "batch_tools"]), JSON)
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=often(60))
 def test_nothing_is_called_that_was_not_foretold(name, arguments):
     desk = Office()
     run(desk.call(name, arguments))

@@ -17,6 +17,7 @@ from pegboard.proxy.seam import ReplyCut
 from pegboard.proxy.weave import NotUnderstood
 from pegboard.testing import FakeLLM, Move
 from tests.agent_tools import CORE
+from tests.often import often
 from tests.unit.proxy.rounds import (
     FORECAST,
     ISSUE,
@@ -138,7 +139,7 @@ def played(name: str, *more: Move, stream: bool = True, memory: Remembered | Non
 
 
 @given(name=st.sampled_from(sorted(MOVES)), cuts=st.lists(st.integers(0, 20_000), max_size=40))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=often(60), deadline=None)
 def test_however_the_bytes_are_sliced_the_client_gets_the_same(name: str, cuts: list[int]) -> None:
     assert played(name, cuts=cuts) == played(name)
 

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from pegboard.errors import IndexDamaged
 from pegboard.store import arrays as array_files
 from pegboard.store.arrays import open_arrays, write_arrays
+from tests.often import often
 
 ROOT = Path(__file__).parents[3]
 ARRAYS: dict[str, Any] = {
@@ -137,7 +138,7 @@ def test_every_byte_of_an_array_matters(path):
         assert str(path) in refusal.value.message
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=often(150), deadline=None)
 @given(st.data())
 def test_any_damage_is_refused_or_without_effect(tmp_path_factory, data):
     path = tmp_path_factory.getbasetemp() / "damaged.pegboard"
@@ -167,7 +168,7 @@ def test_an_array_over_the_size_is_really_not_read_at_once(tmp_path):
     assert open_arrays(tmp_path / "it").damaged() == ["large"]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=often(100), deadline=None)
 @given(st.binary(max_size=400))
 def test_any_bytes_are_refused_and_nothing_worse(tmp_path_factory, content):
     path = tmp_path_factory.getbasetemp() / "anything.pegboard"
@@ -200,7 +201,7 @@ kinds = st.sampled_from(["<i4", "<i8", "<u1", "<u2", "<u8", "<f4", "<f8", "|b1",
 shapes = st.lists(st.integers(0, 5), min_size=1, max_size=3)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=often(100), deadline=None)
 @given(st.dictionaries(st.text(max_size=10), st.tuples(kinds, shapes), max_size=6), st.randoms(use_true_random=False))
 def test_any_arrays_come_back_as_they_were(tmp_path_factory, described, chance):
     path = tmp_path_factory.getbasetemp() / "any.pegboard"

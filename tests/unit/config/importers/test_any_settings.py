@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from pegboard.config.importers.secrets import without_secrets
 from pegboard.config.load import examine
 from pegboard.config.write import append_servers
+from tests.often import often
 from tests.unit.config.importers.machine import Machine
 
 FILES = (
@@ -61,7 +62,7 @@ LIKELY = st.dictionaries(
 
 
 @given(SERVERS | LIKELY, st.sampled_from(["darwin", "linux", "win32"]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=often(60), deadline=None)
 def test_finding_never_fails_and_what_it_offers_loads(servers, platform):
     inputs = [{"id": "a-b", "default": "x}y"}, {"id": 3}, None]
     tables = {"mcpServers": servers, "servers": servers, "context_servers": servers, "mcp": servers, "inputs": inputs}

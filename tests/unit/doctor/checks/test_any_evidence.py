@@ -25,6 +25,7 @@ from pegboard.doctor.facts import (
     Usage,
 )
 from tests.homes import versions
+from tests.often import often
 from tests.unit.doctor.checks.made import DAY, NOW
 
 FOLDERS = ["", "/code/a", "/code/a/inner", "/code/b"]
@@ -134,7 +135,7 @@ def evidence_of(draw: st.DrawFn) -> Evidence:
 evidences = evidence_of()
 
 
-@few(max_examples=40, deadline=None)
+@few(max_examples=often(40), deadline=None)
 @given(evidences)
 def test_findings_are_whole_whatever_the_evidence(evidence: Evidence) -> None:
     found = diagnose(evidence, now=NOW)
@@ -151,7 +152,7 @@ def test_findings_are_whole_whatever_the_evidence(evidence: Evidence) -> None:
     assert 0 <= found.saving <= sum(each.saving_per_session * each.sessions for each in found.findings) + len(CAUSES)
 
 
-@few(max_examples=40, deadline=None)
+@few(max_examples=often(40), deadline=None)
 @given(evidences)
 def test_no_session_has_two_causes(evidence: Evidence) -> None:
     found = diagnose(evidence, now=NOW).findings
@@ -159,14 +160,14 @@ def test_no_session_has_two_causes(evidence: Evidence) -> None:
     assert owned <= sum(session.agent == "claude-code" for session in evidence.sessions)
 
 
-@few(max_examples=40, deadline=None)
+@few(max_examples=often(40), deadline=None)
 @given(evidences)
 def test_a_cause_has_one_finding_or_one_for_each_server(evidence: Evidence) -> None:
     ids = [each.id for each in diagnose(evidence, now=NOW).findings]
     assert sorted(ids) == sorted(set(ids))
 
 
-@few(max_examples=40, deadline=None)
+@few(max_examples=often(40), deadline=None)
 @given(evidences, st.randoms())
 def test_the_order_of_the_evidence_does_not_matter(evidence: Evidence, random: Random) -> None:
     mixed = list(evidence.sessions)

@@ -13,6 +13,7 @@ from pegboard.doctor.evidence.gather import Gathered
 from pegboard.doctor.evidence.kept import Kept
 from pegboard.doctor.facts import Session
 from tests.homes import HomeBuilder, server_tools
+from tests.often import often
 from tests.unit.doctor.evidence.reading import machine_of, read, read_on
 
 NOW = 1_795_000_000.0
@@ -83,7 +84,7 @@ def is_sane(session: Session, lines: int) -> bool:
     return times and all(each >= 0 for each in numbers) and session.usage.messages + session.broken_lines <= lines
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=often(80), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_no_cut_and_no_garbage_is_ever_raised(contents: list[tuple[Path, bytes]], data: st.DataObject) -> None:
     changed = [(name, edited(content, data.draw(edits, label=name.name))) for name, content in contents]
@@ -95,7 +96,7 @@ def test_no_cut_and_no_garbage_is_ever_raised(contents: list[tuple[Path, bytes]]
     assert gathered.read_bytes == sum(len(content) for _, content in changed)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=often(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_reading_in_any_pieces_tells_what_reading_at_once_tells(
     contents: list[tuple[Path, bytes]], data: st.DataObject
@@ -116,7 +117,7 @@ def test_reading_in_any_pieces_tells_what_reading_at_once_tells(
         assert told(later) == told(read(home))
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=often(40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(damage=edits)
 def test_whatever_was_kept_the_same_is_told(contents: list[tuple[Path, bytes]], damage: list[Edit]) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from pegboard.doctor.evidence.lines import LINE_CAP, Lines
 from pegboard.doctor.facts import Deferral, Session
 from tests.homes import HomeBuilder
+from tests.often import often
 from tests.unit.doctor.evidence.reading import append, read, read_on, reply, transcript
 
 
@@ -41,7 +42,7 @@ def fed(content: bytes, *, cap: int, offset: int = 0) -> tuple[Taken, Lines]:
     return taken, lines
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=often(200), deadline=None)
 @given(parts=st.lists(st.binary(max_size=12)), cap=st.integers(1, 14))
 def test_every_line_is_handed_over_or_passed_over(parts: list[bytes], cap: int) -> None:
     content = b"\n".join(parts)
@@ -53,7 +54,7 @@ def test_every_line_is_handed_over_or_passed_over(parts: list[bytes], cap: int) 
     assert lines.rest == (rest if len(rest) < cap else b"")
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=often(100), deadline=None)
 @given(content=st.binary(max_size=60), cut=st.integers(0, 60), cap=st.integers(1, 20))
 def test_reading_goes_on_where_the_last_whole_line_ended(content: bytes, cut: int, cap: int) -> None:
     content = content.replace(b"\x00", b"\n")

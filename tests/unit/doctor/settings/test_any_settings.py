@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from pegboard.doctor.settings.machine import Glance, Shelf
 from pegboard.doctor.settings.read import read_states
 from tests.homes import HomeBuilder
+from tests.often import often
 
 SECRET = "hush-0123456789abcdef"
 FILES = (
@@ -81,7 +82,7 @@ def written(root: Path, contents: dict[str, bytes]) -> HomeBuilder:
 
 
 @given(HOMES)
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=often(150), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_nothing_in_any_file_stops_the_reading(contents: dict[str, bytes]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         home = written(Path(folder), contents)
@@ -96,7 +97,7 @@ def test_nothing_in_any_file_stops_the_reading(contents: dict[str, bytes]) -> No
 
 
 @given(st.dictionaries(st.text(max_size=5), LIKELY | VALUES, max_size=4))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=often(60), deadline=None)
 def test_no_secret_of_a_server_is_kept(servers: dict[str, Any]) -> None:
     tables = ("mcpServers", "mcp", "servers", "context_servers")
     document = json.dumps(dict.fromkeys(tables, servers)).encode()

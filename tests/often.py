@@ -1,0 +1,11 @@
+"""How many examples of a property are tried: all in `make test-all`, a third where somebody waits for it."""
+
+import os
+
+ALL = os.environ.get("PEGBOARD_TESTS") == "all"
+FEW = 10
+
+
+def often(examples: int) -> int:
+    """So many in `make test-all`."""
+    return examples if ALL else min(examples, max(examples // 3, FEW))
