@@ -180,15 +180,16 @@ def test_status_when_nothing_ever_ran_is_valid_for_scripts_too(desk):
 
 
 TALLY = {
-    "requests": 1200, "deferred": {"native": 700, "bridge": 100}, "passed": {"few tools": 390, "other endpoint": 10},
+    "requests": 1210, "deferred": {"native": 700, "bridge": 100}, "counted": 10, "passed": {"few tools": 390, "other endpoint": 10},
     "tools_deferred": 60000, "definition_tokens_before": 2000000, "definition_tokens_after": 150000,
     "searches": 90, "searches_empty": 4, "rounds": 105, "failures": {"reply cut": 1},
     "direct_tokens": {"requests": 400, "input": 1000, "output": 50, "cache_read": 500, "cache_write": 100},
     "deferred_tokens": {"requests": 800, "input": 2000, "output": 150, "cache_read": 1800, "cache_write": 20},
 }  # fmt: skip
 SHOWN = """\
-requests  1,200
+requests  1,210
 deferred  800 (native 700, bridge 100)
+counted   10 requests that only count tokens, as if deferred
 passed    400 (few tools 390, other endpoint 10)
 tools     60,000 definitions deferred
 tokens    of definitions 2,000,000 → 150,000, 8%

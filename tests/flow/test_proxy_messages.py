@@ -294,6 +294,7 @@ async def test_tokens_are_counted_as_they_will_be_paid(stream) -> None:
     proxied = Proxied(fake, executor="native")
     after = await AsyncAnthropic(**proxied.options()).messages.count_tokens(**asked)
     assert after.input_tokens < 0.5 * before.input_tokens
+    assert (proxied.tally.counted, proxied.tally.deferred, proxied.tally.passed) == (1, {}, {})
 
 
 @in_a_loop

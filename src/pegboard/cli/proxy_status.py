@@ -102,6 +102,7 @@ def _tell_counts(tally: Tally, *, is_running: bool) -> None:
     rows = (
         ("requests", f"{tally.requests:,}{open_now}"),
         ("deferred", f"{deferred:,}{_in_brackets(tally.deferred)}"),
+        ("counted", f"{tally.counted:,} requests that only count tokens, as if deferred"),
         ("passed", f"{passed:,}{_in_brackets(tally.passed)}"),
         ("tools", f"{tally.tools_deferred:,} definitions deferred"),
         ("tokens", _definitions(tally)),

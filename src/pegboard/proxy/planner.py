@@ -104,6 +104,7 @@ class DeferringPlanner:
         own = definitions(memory.search, memory.call, memory.listing) if memory.executor == "bridge" else ()
         request: RequestEditor = _request_editor(looked.family)(looked.fields, offer, memory, own)
         if asked.wire == "count_tokens":
+            self._tally.counted += 1
             return Counted(request)
         shown = self._savings.count(memory, offer, own, request.put_back)
         return self._edited(looked, key, memory, request, offer, shown)

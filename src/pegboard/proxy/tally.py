@@ -45,6 +45,8 @@ class Tally(msgspec.Struct, kw_only=True):
     """Streams that are open now."""
     deferred: dict[str, int] = {}
     """Requests whose tools were deferred, by executor: native, bridge."""
+    counted: int = 0
+    """Requests to count tokens that were changed as the ones that they are for."""
     passed: dict[str, int] = {}
     """Requests that went through as they were, by reason."""
     tools_deferred: int = 0
