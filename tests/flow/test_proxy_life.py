@@ -180,7 +180,8 @@ def test_status_when_nothing_ever_ran_is_valid_for_scripts_too(desk):
 
 
 TALLY = {
-    "requests": 1210, "deferred": {"native": 700, "bridge": 100}, "counted": 10, "passed": {"few tools": 390, "other endpoint": 10},
+    "requests": 1210, "deferred": {"native": 700, "bridge": 100}, "counted": 10,
+    "passed": {"few tools": 390, "other endpoint": 10},
     "tools_deferred": 60000, "definition_tokens_before": 2000000, "definition_tokens_after": 150000,
     "searches": 90, "searches_empty": 4, "rounds": 105, "failures": {"reply cut": 1},
     "direct_tokens": {"requests": 400, "input": 1000, "output": 50, "cache_read": 500, "cache_write": 100},
