@@ -12,6 +12,7 @@ import socket
 import struct
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from weakref import WeakSet
 
 
 class Request:
@@ -122,13 +123,13 @@ async def upstream(answer: Answer, *, reads_body: bool = True, limit: int = 1 <<
     """One that listens on a free port of 127.0.0.1."""
     site = Upstream(answer, reads_body=reads_body)
     tasks: set[asyncio.Task[None]] = set()
-    writers: list[asyncio.StreamWriter] = []
+    transports: WeakSet[asyncio.WriteTransport] = WeakSet()
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
         tasks.add(task)
-        writers.append(writer)
+        transports.add(writer.transport)
         with contextlib.suppress(asyncio.CancelledError):
             await site.serve(reader, writer)
         tasks.discard(task)
@@ -143,8 +144,8 @@ async def upstream(answer: Answer, *, reads_body: bool = True, limit: int = 1 <<
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
-        for writer in writers:  # one that has not sent everything would wait for ever to be closed
-            writer.transport.abort()
+        for transport in list(transports):  # one that has not sent everything would wait for ever to be closed
+            transport.abort()
         await asyncio.sleep(0)
 
 

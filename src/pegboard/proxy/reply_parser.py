@@ -5,6 +5,8 @@ llhttp reads the bytes (`httptools`, of `pegboard[http]`). Above: `lanes`. Below
 
 from __future__ import annotations
 
+import re
+
 import httptools
 
 from pegboard.proxy.headers import Header, body_length, is_chunked
@@ -12,6 +14,8 @@ from pegboard.proxy.headers import Header, body_length, is_chunked
 MOST_HEAD = 128 * 1024
 """Bytes of a head, with all that says that the reply is still to come."""
 _SWITCHING = 101
+_VALUE = re.compile(rb"[^\x00\r\n\x0b\x0c]*")
+"""What a client can be sent, which is less than llhttp takes."""
 
 
 class ReplyParser:
@@ -35,6 +39,8 @@ class ReplyParser:
 
     def feed(self, data: bytes) -> None:
         """Some bytes of the connection."""
+        if self.fault:
+            return
         if self.is_whole:  # what follows a whole reply unasked would be taken for the answer to the next request
             self.is_reusable = False
             return
@@ -76,11 +82,14 @@ class ReplyParser:
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """One of the head; those after the last chunk go no further."""
-        if not self.has_head:
-            self.headers.append((name, value))
+        if self.has_head:
+            return
+        if not _VALUE.fullmatch(value):
+            self._broken("it is not HTTP: a header has a character that none may have")
+        self.headers.append((name, value.strip(b" \t")))
 
     def on_headers_complete(self) -> None:
-        if self.is_whole:
+        if self.is_whole or self.fault:
             return
         status = self._parser.get_status_code()
         self._is_interim = status < 200 and status != _SWITCHING
@@ -95,11 +104,11 @@ class ReplyParser:
     def on_body(self, body: bytes) -> None:
         if self.is_whole:
             self.is_reusable = False
-        else:
+        elif not self.fault:
             self._parts.append(body)
 
     def on_message_complete(self) -> None:
-        if self._is_interim or self.is_whole:
+        if self._is_interim or self.is_whole or self.fault:
             return
         self.is_whole = True
         self.is_reusable = self._parser.should_keep_alive()

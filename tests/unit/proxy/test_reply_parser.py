@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import h11
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -34,6 +35,13 @@ def test_a_whole_reply_is_whole_and_its_connection_is_good_for_another(raw: byte
 def test_headers_keep_their_order_and_are_those_of_the_reply_itself():
     assert parsed(AFTER_HINTS)[0].headers == [(b"Content-Length", b"5"), (b"X-One", b"a"), (b"X-One", b"b")]
     assert parsed(CHUNKS)[0].headers == [(b"Transfer-Encoding", b"chunked")]
+
+
+@given(st.binary(max_size=6), st.sampled_from([b"content-type", b"x-one"]))
+def test_a_header_that_is_taken_can_be_said_to_a_client(value: bytes, name: bytes):
+    parser, _ = parsed(b"HTTP/1.1 200 OK\r\n%s: %s\r\nContent-Length: 0\r\n\r\n" % (name, value))
+    if parser.has_head:
+        h11.Response(status_code=200, headers=parser.headers)
 
 
 @given(st.sampled_from([LENGTH, CHUNKS, AFTER_HINTS, CLOSED]), st.data())
@@ -93,9 +101,11 @@ def test_what_came_before_a_fault_is_given_before_it():
         b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello",
         b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\nhello",
         b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\nhello",
+        b"HTTP/1.1 200 OK\r\nX-One: a\x0bb\r\nContent-Length: 5\r\n\r\nhello",
+        b"HTTP/1.1 200 OK\r\nX-One: a\x00b\r\nContent-Length: 5\r\n\r\nhello",
     ],
 )
-def test_what_can_be_read_in_two_ways_is_not_read(raw: bytes):
+def test_what_can_be_read_in_two_ways_or_not_be_passed_on_is_not_read(raw: bytes):
     parser, _ = parsed(raw)
     assert "not HTTP" in parser.fault
     assert not parser.has_head
