@@ -32,7 +32,7 @@ format: $(STAMP)
 	@$(BIN)/ruff format --quiet .
 
 clean:
-	rm -rf $(VENV) .venv-bench .venv-gateways .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-* .mypy_cache .ruff_cache .hypothesis
 
 # The demo needs a few small packages; the tests need every framework that there is a plug-in for.
 $(DEMO): WANTED := demo

@@ -1,4 +1,4 @@
-"""How many examples of a property are tried: all in `make test-all`, a third where somebody waits for it."""
+"""How many examples of a property are tried: all in `make test-all`, a fifth where somebody waits for it."""
 
 import os
 
@@ -8,4 +8,4 @@ FEW = 10
 
 def often(examples: int) -> int:
     """So many in `make test-all`."""
-    return examples if ALL else min(examples, max(examples // 3, FEW))
+    return examples if ALL else min(examples, max(examples // 5, FEW))

@@ -306,7 +306,7 @@ def test_a_server_that_was_edited_in_pegboards_file_stays_there(cursor):
 
 
 @pytest.mark.parametrize("after", ["uninstall", "install"])
-@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("when", [pytest.param("before", marks=pytest.mark.slow), "after"])
 def test_a_killed_install_can_always_be_mended(tmp_path, when, after):
     """Backup, journal, pegboard.toml, client: four writes, and a kill before or after each of them."""
     for number in count(1):
@@ -336,7 +336,7 @@ def test_a_killed_install_can_always_be_mended(tmp_path, when, after):
     assert number == 5
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("when", [pytest.param("before", marks=pytest.mark.slow), "after"])
 def test_a_killed_uninstall_can_be_run_again(tmp_path, when):
     for number in count(1):
         desk = Desk(tmp_path / f"{number}")

@@ -231,7 +231,7 @@ def test_both_kinds_of_install_go_in_and_out_of_one_file_in_any_order(desk):
     assert json.loads(file.read_text()) == json.loads(text)
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("when", [pytest.param("before", marks=pytest.mark.slow), "after"])
 @pytest.mark.parametrize("action", ["install", "uninstall"])
 def test_whatever_a_kill_leaves_behind_can_be_taken_back(tmp_path, when, action):
     place, text, _ = FILES["opencode"]
