@@ -45,11 +45,12 @@ class Keeper:
         known = self._live.pop(key, None)
         if known is None and key not in self._unknown:
             raw = await self._read(key)
+            if raw is None:
+                self._unknown[key] = None
             known = self._live.pop(key, None) or (_decoded(raw) if raw else [])
         if known:
             self._live[key] = known
-        else:
-            self._unknown[key] = None
+            self._unknown.pop(key, None)
         self._bound()
         return known or []
 
@@ -94,11 +95,12 @@ class Keeper:
         return raw.decode() if raw else ""
 
     async def _read(self, key: str) -> bytes | None:
+        """What the store has; None when it has nothing, and no bytes when it cannot say."""
         try:
             return await self._store.proxied(key) if self._store else None
         except StoreError as error:
             self._warn(error)
-            return None
+            return b""
 
     async def _write(self, key: str, state: bytes) -> None:
         try:

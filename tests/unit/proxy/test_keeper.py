@@ -268,3 +268,25 @@ def test_only_so_many_keys_are_held_of_which_nothing_is_remembered(monkeypatch: 
         assert store.asked == 5
 
     asyncio.run(main())
+
+
+class FailingOnce(Counting):
+    """One that cannot say, the first time."""
+
+    async def proxied(self, conversation: str) -> bytes | None:
+        found = await super().proxied(conversation)
+        if self.asked == 1:
+            raise StoreError("it is locked")
+        return found
+
+
+def test_a_store_that_could_not_say_is_asked_again() -> None:
+    async def main() -> None:
+        store = FailingOnce()
+        await Keeper(store, 60).keep("key", remembered())
+        store.asked = 0
+        keeper = Keeper(store, 60)
+        assert await keeper.of("key") == []
+        assert [each.begun for each in await keeper.of("key")] == ["tools"]
+
+    asyncio.run(main())
